@@ -1,0 +1,45 @@
+/** Which folder of src/ may import which: the table of docs/architecture.md, enforced. Also: no import cycles. */
+import { readFileSync, globSync } from 'node:fs'
+import { dirname, normalize } from 'node:path'
+
+const mayImport: Readonly<Record<string, readonly string[]>> = {
+  lib: [],
+  site: ['lib'],
+  state: ['lib'],
+  control: ['lib', 'site', 'state'],
+  api: ['lib', 'site', 'state', 'control'],
+  cli: ['lib', 'site', 'api/client'],
+}
+
+const files = globSync('src/**/*.ts').map(normalize).sort()
+const imports = new Map(files.map(file => [file, importsOf(file)]))
+const problems = [...files.flatMap(crossings), ...cycles()]
+for (const problem of problems) process.stderr.write(`${problem}\n`)
+process.exitCode = problems.length > 0 ? 1 : 0
+
+function importsOf(file: string): string[] {
+  const source = readFileSync(file, 'utf8')
+  return [...source.matchAll(/(?:from|import\()\s*'(\.[^']+)'/g)].map(match => normalize(`${dirname(file)}/${match[1]}`))
+}
+
+function crossings(file: string): string[] {
+  const folder = file.split('/')[1] ?? ''
+  const allowed = mayImport[folder]
+  if (allowed === undefined) return file === 'src/main.ts' ? [] : [`${file}: folder ${folder} is not in the table`]
+  return (imports.get(file) ?? [])
+    .filter(target => !target.startsWith(`src/${folder}/`) && !allowed.some(prefix => target.startsWith(`src/${prefix}`)))
+    .map(target => `${file}: may not import ${target}`)
+}
+
+function cycles(): string[] {
+  const found: string[] = []
+  const done = new Set<string>()
+  const visit = (file: string, path: string[]): void => {
+    if (path.includes(file)) found.push(`import cycle: ${[...path.slice(path.indexOf(file)), file].join(' → ')}`)
+    if (done.has(file) || path.includes(file)) return
+    for (const target of imports.get(file) ?? []) visit(target, [...path, file])
+    done.add(file)
+  }
+  for (const file of files) visit(file, [])
+  return found
+}

@@ -1,0 +1,74 @@
+/**
+ * Every error a user can meet is declared here once: its code, the HTTP status it becomes, and the next step to take.
+ * Throw `new MusterError('NODE_UNKNOWN', 'no node is named n999')`; the catalogue adds the rest.
+ */
+const catalogue = {
+  USAGE: [400, 'see --help'],
+  NODESET_INVALID: [400, 'node sets look like n[001-128], n[1-9/2], @compute, n[1-10]!n5'],
+  NODE_UNKNOWN: [404, 'list the nodes with: muster node ls'],
+  NODE_EXISTS: [409, 'change it with: muster node set'],
+  GROUP_UNKNOWN: [404, 'list the groups with: muster group ls'],
+  GROUP_EXISTS: [409, 'change it with: muster group set'],
+  GROUP_IN_USE: [409, 'take it out of the groups of those nodes first'],
+  PATH_UNKNOWN: [404, 'leave the path out to see every value'],
+  SITE_NOT_FOUND: [404, 'give the directory with --site, or make one with: muster site init DIR'],
+  SITE_EXISTS: [409, 'choose an empty directory'],
+  SITE_INVALID: [422, 'correct the lines named above; what runs now is unchanged'],
+  SITE_NOT_GIT: [409, 'make it a git repository: git init && git add . && git commit -m "first"'],
+  SITE_DIRTY: [409, 'commit the changes, or say --allow-dirty'],
+  SITE_MOVED: [409, 'look at the new difference with: muster site diff'],
+  EDIT_INVALID: [400, 'nothing was changed'],
+  GENERATION_UNKNOWN: [404, 'list them with: muster site log'],
+  SECRET_KEY_MISSING: [400, 'make a key with: muster secret keygen --key FILE'],
+  SECRET_UNDECRYPTABLE: [422, 'is this the right key? give it with --key FILE'],
+  TEMPLATE_INVALID: [422, 'templates are Jinja: {{ index }}, {{ name }}, {{ vars.x }}'],
+  EXEC_FAILED: [500, 'run the command by hand to see more'],
+  STATE_CONFLICT: [409, 'somebody changed it meanwhile; read it again and retry'],
+  STATE_DAMAGED: [500, 'restore a backup with: muster restore FILE'],
+  STATE_NEWER: [500, 'this data was written by a newer muster; use that version'],
+  STATE_LOCKED: [409, 'another muster uses this data directory; stop it first'],
+  BACKUP_INVALID: [400, 'choose a file made by: muster backup'],
+  SERVER_UNREACHABLE: [503, 'is it running? start it with: muster serve'],
+  TOKEN_MISSING: [401, 'give a token with MUSTER_TOKEN, or use the unix socket as root'],
+  TOKEN_INVALID: [401, 'make a new one with: muster token create'],
+  TOKEN_EXPIRED: [401, 'make a new one with: muster token create'],
+  TOKEN_UNKNOWN: [404, 'list them with: muster token ls'],
+  FORBIDDEN: [403, 'ask an administrator for a token with that role'],
+  RATE_LIMITED: [429, 'wait a moment, then go on more slowly'],
+  BODY_TOO_LARGE: [413, 'send less at once'],
+  REQUEST_INVALID: [400, 'see the API document at /api/v1/openapi.json'],
+  ROUTE_UNKNOWN: [404, 'see the API document at /api/v1/openapi.json'],
+  CONFIRMATION_NEEDED: [400, 'not a terminal: say --yes to go on'],
+  ABORTED: [499, 'nothing was changed'],
+  INTERNAL: [500, 'look at the log of muster serve'],
+} as const satisfies Record<string, readonly [status: number, hint: string]>
+
+export type ErrorCode = keyof typeof catalogue
+
+export class MusterError extends Error {
+  override readonly name = 'MusterError'
+  readonly code: ErrorCode
+  readonly hint: string
+  /** Lines that belong to the error, each a finding of its own (file:line:column: what). */
+  readonly details: readonly string[]
+
+  constructor(
+    code: ErrorCode,
+    message: string,
+    options: { hint?: string; details?: readonly string[]; cause?: unknown } = {},
+  ) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause })
+    this.code = code
+    this.hint = options.hint ?? catalogue[code][1]
+    this.details = options.details ?? []
+  }
+
+  get status(): number {
+    return catalogue[this.code][0]
+  }
+}
+
+export const isErrorCode = (code: string): code is ErrorCode => Object.hasOwn(catalogue, code)
+
+/** What any thrown value says, for places that only need words. */
+export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

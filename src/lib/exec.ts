@@ -1,0 +1,71 @@
+import { execa, type Options } from 'execa'
+import { MusterError } from './errors.ts'
+
+/**
+ * The one door to other programs: arguments as an array (never a shell), always a time-out, and a failure that shows
+ * the command to paste and the end of what it printed.
+ */
+export interface ExecOptions {
+  readonly cwd?: string
+  readonly env?: Readonly<Record<string, string>>
+  readonly input?: string | Uint8Array
+  readonly signal?: AbortSignal
+  /** Milliseconds; a minute unless said otherwise. */
+  readonly timeout?: number
+  /** Exit codes that are answers rather than failures. */
+  readonly allow?: readonly number[]
+  /** The program talks to the person at the terminal (an editor). */
+  readonly interactive?: boolean
+}
+
+export interface ExecResult {
+  readonly stdout: Buffer
+  readonly exitCode: number
+}
+
+const MINUTE = 60_000
+const TAIL_LINES = 15
+
+export async function exec(command: string, args: readonly string[], options: ExecOptions = {}): Promise<ExecResult> {
+  const settings = {
+    reject: false,
+    encoding: 'buffer',
+    stripFinalNewline: false,
+    maxBuffer: 512 * 1024 * 1024,
+    timeout: options.interactive ? 0 : (options.timeout ?? MINUTE),
+    ...(options.cwd !== undefined && { cwd: options.cwd }),
+    ...(options.env !== undefined && { env: { ...options.env } }),
+    ...(options.input !== undefined && { input: options.input }),
+    ...(options.signal !== undefined && { cancelSignal: options.signal }),
+    ...(options.interactive === true && { stdio: 'inherit' as const }),
+  } satisfies Options
+  const result = await execa(command, [...args], settings)
+  const exitCode = result.exitCode ?? -1
+  if (exitCode !== 0 && !options.allow?.includes(exitCode)) {
+    throw new MusterError('EXEC_FAILED', `${quoteCommand(command, args)}: ${reasonOf(result)}`, {
+      details: tail(text(result.stderr) || text(result.stdout)),
+    })
+  }
+  return { stdout: Buffer.from(result.stdout ?? new Uint8Array()), exitCode }
+}
+
+/** The command as one would type it. */
+export function quoteCommand(command: string, args: readonly string[]): string {
+  return [command, ...args].map(word => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`)).join(' ')
+}
+
+function reasonOf(result: { timedOut: boolean; signal?: string | undefined; exitCode?: number | undefined; code?: string | undefined }): string {
+  if (result.code === 'ENOENT') return 'is not installed'
+  if (result.timedOut) return 'took too long and was stopped'
+  if (result.signal !== undefined) return `was ended by ${result.signal}`
+  return `failed with exit status ${result.exitCode ?? 'unknown'}`
+}
+
+const text = (bytes: unknown): string => (bytes instanceof Uint8Array ? Buffer.from(bytes).toString('utf8') : '')
+
+const tail = (output: string): string[] =>
+  output
+    .trimEnd()
+    .split('\n')
+    .filter(line => line !== '')
+    .slice(-TAIL_LINES)
