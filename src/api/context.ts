@@ -1,0 +1,41 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { ZodTypeProvider } from 'fastify-type-provider-zod'
+import { MusterError } from '../lib/errors.ts'
+import type { Actor, Role } from '../control/actor.ts'
+import type { Control } from '../control/control.ts'
+import type { Tokens } from '../control/tokens.ts'
+import type { Store } from '../state/store.ts'
+
+/** What the routes work with. */
+export interface ApiContext {
+  readonly version: string
+  readonly store: Store
+  readonly control: Control
+  readonly tokens: Tokens
+  /** Aborted when the server stops: ends streams. */
+  readonly stopping: AbortSignal
+}
+
+export type Api = FastifyInstance & { withTypeProvider: FastifyInstance['withTypeProvider'] }
+export type Routes = (app: Api, context: ApiContext) => void
+
+export const typed = (app: Api) => app.withTypeProvider<ZodTypeProvider>()
+
+/** Who may call a route. 'none' is for the two health checks only. */
+export interface RouteAccess {
+  readonly role: Role | 'none'
+}
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    role?: RouteAccess['role']
+  }
+  interface FastifyRequest {
+    actor: Actor | null
+  }
+}
+
+export function actorOf(request: FastifyRequest): Actor {
+  if (request.actor === null) throw new MusterError('TOKEN_MISSING', 'no token was given')
+  return request.actor
+}

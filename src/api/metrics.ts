@@ -1,0 +1,40 @@
+import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from '@prometheus-io/client'
+import { currentGeneration } from '../control/generations.ts'
+import type { Api, ApiContext } from './context.ts'
+
+/** Count, errors and latency of every route, and what the state looks like, for Prometheus. */
+export function measure(app: Api, context: ApiContext): void {
+  const registers = [new Registry()]
+  const [registry] = registers as [Registry]
+  collectDefaultMetrics({ register: registry })
+  const labelNames = ['method', 'route', 'status'] as const
+  const requests = new Counter({ name: 'muster_http_requests_total', help: 'Requests by route and status.', labelNames, registers })
+  const errors = new Counter({ name: 'muster_http_errors_total', help: 'Replies with status 400 or above.', labelNames, registers })
+  const seconds = new Histogram({
+    name: 'muster_http_request_seconds',
+    help: 'Time until the reply was sent.',
+    labelNames: ['method', 'route'],
+    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+    registers,
+  })
+  app.addHook('onResponse', async (request, reply) => {
+    const labels = { method: request.method, route: request.routeOptions.url ?? 'unknown' }
+    const withStatus = { ...labels, status: String(reply.statusCode) }
+    requests.inc(withStatus)
+    if (reply.statusCode >= 400) errors.inc(withStatus)
+    seconds.observe(labels, reply.elapsedTime / 1000)
+  })
+
+  const gauges: { name: string; help: string; read: () => Promise<number> }[] = [
+    { name: 'muster_nodes', help: 'Nodes with desired state.', read: async () => context.control.desired.nodes.size },
+    { name: 'muster_revision', help: 'Revision of the state.', read: () => context.store.revision() },
+    { name: 'muster_generation', help: 'Generation of the site in force.', read: async () => (await currentGeneration(context.store)).generation?.number ?? 0 },
+  ]
+  for (const { name, help, read } of gauges) {
+    const gauge: Gauge = new Gauge({ name, help, registers, collect: async () => gauge.set(await read()) })
+  }
+  app.get('/metrics', { config: { role: 'viewer' }, schema: { summary: 'Metrics for Prometheus', tags: ['server'] } }, async (_, reply) => {
+    void reply.type(registry.contentType)
+    return registry.metrics()
+  })
+}

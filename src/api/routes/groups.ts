@@ -1,0 +1,53 @@
+import { z } from 'zod'
+import { NodeSet } from '../../lib/nodeset/index.ts'
+import { addGroup, removeGroup, setGroup } from '../../site/edit.ts'
+import { type Routes, actorOf, typed } from '../context.ts'
+import { AddGroup, EditReply, GroupList, Message, SetGroup } from '../schemas.ts'
+
+const tags = ['groups']
+
+export const groupRoutes: Routes = (app, { control }) => {
+  typed(app).get(
+    '/api/v1/groups',
+    { config: { role: 'viewer' }, schema: { summary: 'List groups with their nodes, as applied', tags, response: { 200: GroupList } } },
+    async () => {
+      const members = new Map<string, string[]>()
+      for (const [name, node] of control.desired.nodes) {
+        for (const group of node.summary.groups) {
+          const list = members.get(group)
+          if (list === undefined) members.set(group, [name])
+          else list.push(name)
+        }
+      }
+      const items = [...members].map(([name, nodes]) => ({ name, nodes: String(NodeSet.of(nodes)), count: nodes.length }))
+      return { items: items.sort((a, b) => a.name.localeCompare(b.name)) }
+    },
+  )
+
+  const one = z.strictObject({ name: z.string().max(63) })
+  typed(app).post(
+    '/api/v1/groups',
+    { config: { role: 'operator' }, schema: { summary: 'Add a group to the site and commit', tags, body: AddGroup, response: { 200: EditReply } } },
+    async request => {
+      const { name, set, message } = request.body
+      return control.edit(actorOf(request), site => addGroup(site, name, set), message ?? `Add group ${name}`)
+    },
+  )
+  typed(app).patch(
+    '/api/v1/groups/:name',
+    { config: { role: 'operator' }, schema: { summary: 'Set values of a group in the site and commit', tags, params: one, body: SetGroup, response: { 200: EditReply } } },
+    async request => {
+      const { set, message } = request.body
+      const { name } = request.params
+      return control.edit(actorOf(request), site => setGroup(site, name, set), message ?? `Set ${Object.keys(set).join(', ')} of group ${name}`)
+    },
+  )
+  typed(app).delete(
+    '/api/v1/groups/:name',
+    { config: { role: 'operator' }, schema: { summary: 'Remove a group from the site and commit', tags, params: one, querystring: z.strictObject({ message: Message }), response: { 200: EditReply } } },
+    async request => {
+      const { name } = request.params
+      return control.edit(actorOf(request), site => removeGroup(site, name), request.query.message ?? `Remove group ${name}`)
+    },
+  )
+}

@@ -1,0 +1,129 @@
+import { z } from 'zod'
+import { ROLES, Role } from '../control/actor.ts'
+import { Generation } from '../control/generations.ts'
+import { Observed } from '../state/observed.ts'
+
+/** What the API says and hears, beyond what the parts below define themselves. */
+export const ProblemReply = z.strictObject({
+  code: z.string().describe('Stable name of the error.'),
+  message: z.string(),
+  hint: z.string().describe('What to do next.'),
+  details: z.array(z.string()).describe('Findings, one a line, such as file:line:column: what.'),
+})
+export type ProblemReply = z.infer<typeof ProblemReply>
+
+export const NodeItem = z.strictObject({
+  name: z.string(),
+  cluster: z.string(),
+  groups: z.array(z.string()),
+  image: z.string().nullable(),
+  address: z.string().nullable(),
+  observed: Observed,
+  revision: z.int().describe('Of the last change of its desired state.'),
+})
+export type NodeItem = z.infer<typeof NodeItem>
+
+export const NodePage = z.strictObject({
+  items: z.array(NodeItem),
+  next: z.string().nullable().describe('Pass as `after` to get the next page; null on the last.'),
+})
+
+export const NodeDetail = z.strictObject({
+  name: z.string(),
+  desired: z.record(z.string(), z.unknown()),
+  observed: Observed,
+  revision: z.int(),
+})
+export type NodeDetail = z.infer<typeof NodeDetail>
+
+const SourceReply = z.strictObject({ layer: z.string(), file: z.string(), line: z.int(), column: z.int() })
+const Replaced = z.strictObject({ ...SourceReply.shape, value: z.unknown() })
+export const ExplanationReply = z.strictObject({
+  path: z.string(),
+  value: z.unknown(),
+  written: z.unknown().optional(),
+  from: SourceReply,
+  overrides: z.array(Replaced),
+  appendsTo: z.array(Replaced),
+})
+
+export const DiffReply = z.strictObject({
+  added: z.string(),
+  removed: z.string(),
+  changes: z.array(z.strictObject({ nodes: z.string(), count: z.int(), path: z.string(), summary: z.string(), at: z.string().optional() })),
+  nodes: z.int(),
+})
+
+export const PlanReply = z.strictObject({
+  generation: z.int().describe('The generation in force; 0 before the first.'),
+  commit: z.string(),
+  tree: z.string(),
+  dirty: z.array(z.string()),
+  diff: DiffReply,
+})
+export type PlanReply = z.infer<typeof PlanReply>
+
+export const AppliedReply = z.strictObject({ generation: Generation, diff: DiffReply, unchanged: z.boolean() })
+export type AppliedReply = z.infer<typeof AppliedReply>
+
+export const GenerationList = z.strictObject({ items: z.array(Generation) })
+
+export const EventReply = z.strictObject({
+  revision: z.int(),
+  time: z.string(),
+  kind: z.string(),
+  nodes: z.string().optional(),
+  actor: z.string(),
+  from: z.string().optional(),
+  cause: z.string().optional(),
+  trace: z.string().optional(),
+  data: z.unknown().optional(),
+})
+export type EventReply = z.infer<typeof EventReply>
+
+export const EventPage = z.strictObject({ items: z.array(EventReply), next: z.int().nullable() })
+
+const Settings = z.record(z.string().min(1).max(1000), z.json())
+export const Message = z.string().min(1).max(10_000).optional().describe('Commit message; a fitting one unless given.')
+
+export const AddNodes = z.strictObject({
+  nodes: z.string().min(1).max(100_000).describe('Node set.'),
+  set: Settings.default({}).describe('Dotted path → value.'),
+  cluster: z.string().max(63).optional().describe('Cluster to put them into, where the site has several.'),
+  file: z.string().regex(/^nodes(\/[a-z0-9_-]+)?\.yaml$/).optional().describe('nodes.yaml or nodes/NAME.yaml'),
+  message: Message,
+})
+export const SetNodes = z.strictObject({ nodes: z.string().min(1).max(100_000), set: Settings, message: Message })
+export const RemoveNodes = z.strictObject({ nodes: z.string().min(1).max(100_000), message: Message })
+export const AddGroup = z.strictObject({ name: z.string().min(1).max(63), set: Settings.default({}), message: Message })
+export const SetGroup = z.strictObject({ set: Settings, message: Message })
+export const EditReply = z.strictObject({ commit: z.string(), files: z.array(z.string()) })
+
+export const GroupList = z.strictObject({
+  items: z.array(z.strictObject({ name: z.string(), nodes: z.string(), count: z.int() })),
+})
+
+export const TokenReply = z.strictObject({
+  id: z.string(),
+  name: z.string(),
+  role: Role,
+  createdAt: z.string(),
+  createdBy: z.string(),
+  expiresAt: z.string(),
+})
+export const CreateToken = z.strictObject({
+  name: z.string().regex(/^[a-zA-Z0-9][a-zA-Z0-9._-]{0,62}$/, 'letters, digits, . _ -'),
+  role: z.enum(ROLES),
+  seconds: z.int().min(60).max(366 * 86_400).describe('How long it is valid.'),
+})
+export const CreatedToken = z.strictObject({ token: z.string().describe('Shown once, never again.'), info: TokenReply })
+export const TokenList = z.strictObject({ items: z.array(TokenReply) })
+
+export const StatusReply = z.strictObject({
+  version: z.string(),
+  site: z.string(),
+  revision: z.int(),
+  nodes: z.int(),
+  generation: Generation.nullable(),
+  role: Role.describe('Of whoever asks.'),
+})

@@ -1,0 +1,142 @@
+import { chmod, rm } from 'node:fs/promises'
+import { type RequestListener, type Server, createServer } from 'node:http'
+import { connect } from 'node:net'
+import swagger from '@fastify/swagger'
+import fastify, { type FastifyBaseLogger, type FastifyRequest } from 'fastify'
+import { jsonSchemaTransform, validatorCompiler } from 'fastify-type-provider-zod'
+import { MusterError } from '../lib/errors.ts'
+import { DEFAULT_LIMITS, type Limits, guard } from './access.ts'
+import type { Api, ApiContext } from './context.ts'
+import { measure } from './metrics.ts'
+import { sendProblem } from './problems.ts'
+import { backupRoutes } from './routes/backup.ts'
+import { eventRoutes } from './routes/events.ts'
+import { groupRoutes } from './routes/groups.ts'
+import { healthRoutes } from './routes/health.ts'
+import { nodeRoutes } from './routes/nodes.ts'
+import { siteRoutes } from './routes/site.ts'
+import { tokenRoutes } from './routes/tokens.ts'
+
+export interface ServerOptions {
+  readonly host: string
+  readonly port: number
+  readonly socket: string
+  readonly logger?: FastifyBaseLogger
+  readonly tls?: { readonly cert: Buffer; readonly key: Buffer }
+  readonly limits?: Partial<Limits>
+}
+
+export interface RunningServer {
+  /** http://127.0.0.1:7171, with the port really taken. */
+  readonly url: string
+  close(): Promise<void>
+}
+
+const BODY_LIMIT = 2 ** 20
+/** More than any team has open; a flood beyond it is turned away at the door, and the unix socket stays free. */
+const MAX_CONNECTIONS = 4096
+/** Whoever connects has this long to say what it wants. */
+const HEADERS_TIMEOUT = 10_000
+
+export async function startServer(context: Omit<ApiContext, 'stopping'>, options: ServerOptions): Promise<RunningServer> {
+  const stop = new AbortController()
+  const localServer: { current?: Server } = {}
+  const app = await buildApi(
+    { ...context, stopping: stop.signal },
+    options,
+    request => localServer.current !== undefined && (request.raw.socket as { server?: unknown }).server === localServer.current,
+  )
+  await app.listen({ host: options.host, port: options.port })
+  try {
+    localServer.current = await listenLocally(options.socket, (request, response) => app.routing(request, response))
+  } catch (error) {
+    await app.close()
+    throw error
+  }
+  return {
+    url: addressOf(app, options),
+    async close() {
+      stop.abort()
+      localServer.current?.closeIdleConnections()
+      const local = new Promise(resolve => localServer.current?.close(resolve))
+      await Promise.all([app.close(), local])
+      await rm(options.socket, { force: true })
+    },
+  }
+}
+
+/** The whole API, not yet listening. */
+export async function buildApi(context: ApiContext, options: Pick<ServerOptions, 'logger' | 'tls' | 'limits'>, isLocal: (request: FastifyRequest) => boolean): Promise<Api> {
+  const app = fastify({
+    ...(options.logger === undefined ? { logger: false } : { loggerInstance: options.logger }),
+    ...(options.tls !== undefined && { https: options.tls }),
+    bodyLimit: BODY_LIMIT,
+    requestTimeout: 30_000,
+    keepAliveTimeout: 10_000,
+    forceCloseConnections: 'idle',
+    return503OnClosing: true,
+    trustProxy: false,
+    disableRequestLogging: true,
+    http: { headersTimeout: HEADERS_TIMEOUT, connectionsCheckingInterval: 5000 },
+  }) as unknown as Api
+  app.server.maxConnections = MAX_CONNECTIONS
+  app.setValidatorCompiler(validatorCompiler)
+  // Replies are ours: they are checked against their schemas in tests, not on every request.
+  app.setSerializerCompiler(() => JSON.stringify)
+  app.setErrorHandler(sendProblem)
+  app.setNotFoundHandler((request, reply) => sendProblem(new MusterError('ROUTE_UNKNOWN', `there is no ${request.method} ${request.url.split('?')[0]}`), request, reply))
+
+  guard(app, context.tokens, isLocal, { ...DEFAULT_LIMITS, ...options.limits })
+  await app.register(swagger, {
+    openapi: {
+      openapi: '3.1.0',
+      info: { title: 'Muster', version: context.version, description: 'Errors are `{ code, message, hint, details }`.' },
+      components: { securitySchemes: { token: { type: 'http', scheme: 'bearer' } } },
+      security: [{ token: [] }],
+    },
+    transform: jsonSchemaTransform,
+  })
+  for (const routes of [healthRoutes, nodeRoutes, groupRoutes, siteRoutes, eventRoutes, tokenRoutes, backupRoutes]) routes(app, context)
+  measure(app, context)
+  app.get('/api/v1/openapi.json', { config: { role: 'viewer' }, schema: { hide: true } }, async () => app.swagger())
+  app.addHook('onResponse', async (request, reply) => {
+    request.log.info({ method: request.method, path: request.routeOptions.url, status: reply.statusCode, ms: Math.round(reply.elapsedTime), actor: request.actor?.name, from: request.actor?.from }, 'request')
+  })
+  await app.ready()
+  return app
+}
+
+async function listenLocally(path: string, listener: RequestListener): Promise<Server> {
+  if (await answers(path)) throw new MusterError('STATE_LOCKED', `another muster listens on ${path}`)
+  await rm(path, { force: true })
+  const server = createServer({ headersTimeout: HEADERS_TIMEOUT, requestTimeout: 30_000 }, listener)
+  // Born without access for others: between listening and a chmod anybody could connect.
+  const before = process.umask(0o177)
+  try {
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject)
+      server.listen(path, resolve)
+    })
+  } finally {
+    process.umask(before)
+  }
+  await chmod(path, 0o600)
+  return server
+}
+
+const answers = (path: string): Promise<boolean> =>
+  new Promise(resolve => {
+    const socket = connect(path)
+    socket.once('connect', () => {
+      socket.destroy()
+      resolve(true)
+    })
+    socket.once('error', () => resolve(false))
+  })
+
+function addressOf(app: Api, options: ServerOptions): string {
+  const address = app.server.address()
+  const port = typeof address === 'object' && address !== null ? address.port : options.port
+  const host = options.host.includes(':') ? `[${options.host}]` : options.host
+  return `${options.tls === undefined ? 'http' : 'https'}://${host}:${port}`
+}

@@ -1,0 +1,109 @@
+import { Environment } from 'minijinja-js'
+import { MusterError, messageOf } from './errors.ts'
+import { addToAddress } from './ip.ts'
+
+/**
+ * The one seam to the template language (Jinja, through minijinja): undefined names are errors, and the work a template
+ * may do is bounded. A string that is one expression keeps the type of its value:
+ *
+ *     renderer.render('{{ index + 1 }}', { index: 4 })             → 5
+ *     renderer.render('rack{{ index // 32 }}', { index: 40 })      → 'rack1'
+ *     renderer.render("{{ '10.77.1.0' | ip_add(index) }}", { index: 300 }) → '10.77.2.44'
+ */
+export interface Renderer {
+  /** Throws MusterError TEMPLATE_INVALID. */
+  render(template: string, context: Readonly<Record<string, unknown>>): unknown
+}
+
+/** Steps one template may take: thousands of times what a value needs, a blink of time. */
+const FUEL = 100_000
+
+export const isTemplate = (text: string): boolean => text.includes('{{') || text.includes('{%')
+
+export function createRenderer(): Renderer {
+  const environment = new Environment()
+  environment.undefinedBehavior = 'strict'
+  environment.fuel = FUEL
+  // A filter that throws would abort the whole WebAssembly instance: its failure is kept and thrown afterwards.
+  let failure: unknown
+  const addFilter = (name: string, filter: (...args: unknown[]) => string): void =>
+    environment.addFilter(name, (...args: unknown[]) => {
+      try {
+        return filter(...args)
+      } catch (error) {
+        failure ??= error
+        return ''
+      }
+    })
+  addFilter('ip_add', (address, offset) => addToAddress(String(address), Number(offset)))
+  addFilter('format', (pattern, ...values) => format(String(pattern), values))
+
+  const known = new Set<string>()
+  const evaluate = (template: string, context: Readonly<Record<string, unknown>>): unknown => {
+    const expression = soleExpression(template)
+    if (expression !== undefined) return plain(environment.evalExpr(expression, context))
+    if (!known.has(template)) {
+      environment.addTemplate(template, template)
+      known.add(template)
+    }
+    return environment.renderTemplate(template, context)
+  }
+
+  return {
+    render(template, context) {
+      failure = undefined
+      try {
+        const value = evaluate(template, context)
+        if (failure !== undefined) throw failure
+        return value
+      } catch (error) {
+        throw new MusterError('TEMPLATE_INVALID', reasonOf(failure ?? error), { cause: error })
+      }
+    },
+  }
+}
+
+/**
+ * The dotted names a template may refer to, as paths; more than it really does at worst (words inside strings count),
+ * never fewer: 'a {{ vars.rack }}' → [['vars', 'rack']]
+ */
+export function referencedPaths(template: string): string[][] {
+  const found: string[][] = []
+  for (const [, code = ''] of template.matchAll(/\{[{%](.*?)[%}]\}/gs)) {
+    const names = code.replaceAll(/'[^']*'|"[^"]*"/g, "''").replaceAll(/\|\s*\w+/g, '|')
+    for (const [path] of names.matchAll(/(?<![\w.])[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*/g)) found.push(path.split('.'))
+  }
+  return found
+}
+
+/** '{{ a }}' → 'a'; undefined when there is any text around it or more than one expression. */
+function soleExpression(template: string): string | undefined {
+  const match = /^\{\{-?((?:(?!\}\}|\{\{).)*?)-?\}\}$/s.exec(template.trim())
+  return match?.[1]
+}
+
+/** minijinja answers with Map and BigInt; we want what JSON can say. */
+function plain(value: unknown): unknown {
+  if (value === undefined) throw new Error('undefined value')
+  if (typeof value === 'bigint') return Number(value)
+  if (value instanceof Map) return Object.fromEntries([...value].map(([key, item]) => [String(key), plain(item)]))
+  if (Array.isArray(value)) return value.map(plain)
+  return value
+}
+
+/** printf's %d, %s, %x and %% with flags 0 and width: format('n%03d', [7]) → 'n007' */
+function format(pattern: string, values: readonly unknown[]): string {
+  let next = 0
+  return pattern.replaceAll(/%(0?)(\d*)([dsxX%])/g, (_, zero: string, width: string, kind: string) => {
+    if (kind === '%') return '%'
+    const value = values[next++]
+    const text = kind === 's' ? String(value) : Math.trunc(Number(value)).toString(kind === 'd' ? 10 : 16)
+    return (kind === 'X' ? text.toUpperCase() : text).padStart(Number(width), zero === '0' ? '0' : ' ')
+  })
+}
+
+/** The first line, without the parts that speak of minijinja's own idea of where. */
+function reasonOf(error: unknown): string {
+  const [line = ''] = messageOf(error).split('\n')
+  return line.replace(/ \(in .*$/, '').replace('engine ran out of fuel', 'does too much work for one value')
+}

@@ -1,0 +1,6 @@
+import { MusterError } from '../errors.ts'
+import { type Change, changed, changesOf, sameTree, treeOf, type YamlEdit } from './changes.ts'
+import { rewrite } from './document.ts'
+import { readYaml } from './read.ts'
+import { splice } from './splice.ts'
+import type { MapTree, Tree } from './tree.ts'

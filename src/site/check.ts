@@ -1,0 +1,186 @@
+import { canonicalAddress, contains, isAddress, parseNetwork, type Network as AddressRange } from '../lib/ip.ts'
+import { didYouMean } from '../lib/suggest.ts'
+import { type Origin, type Value, valueAt } from './layers.ts'
+import { type Problem, tidyProblems } from './problems.ts'
+import type { Plain } from './resolve.ts'
+import type { Network } from './schema.ts'
+import type { Site, SiteNode } from './site.ts'
+import { treeAt } from './validate.ts'
+
+/**
+ * Everything that can be wrong with a site, in file order: files that cannot be read, values that do not fit, references
+ * to nothing, templates that fail, addresses outside their network, two nodes with one address, MAC or place.
+ */
+export function checkSite(site: Site): Problem[] {
+  const unreadable = site.files.problems
+  const invalid = site.files.files.flatMap(file => file.validate())
+  const structural = [...unreadable, ...invalid, ...site.problems, ...checkNetworks(site)]
+  return tidyProblems([...structural, ...checkNodes(site)])
+}
+
+function checkNetworks(site: Site): Problem[] {
+  const main = site.files.files.find(file => file.kind === 'site')
+  if (main === undefined) return [{ file: 'site.yaml', line: 1, column: 1, message: 'is missing or cannot be read' }]
+  const problems: Problem[] = []
+  for (const [name, network] of site.networks) {
+    const range = parseNetwork(network.cidr)
+    const outside = (key: 'gateway' | 'unknown', address: string | undefined): void => {
+      if (range === undefined || address === undefined || contains(range, address)) return
+      const place = treeAt(main.tree, ['networks', name, key])
+      const { line, column } = place ?? { line: 1, column: 1 }
+      problems.push({ file: main.path, line, column, path: `networks.${name}.${key}`, message: `${address} is outside ${network.cidr}` })
+    }
+    outside('gateway', network.gateway)
+    outside('unknown', network.unknown === undefined ? undefined : parseNetwork(network.unknown)?.base)
+  }
+  return problems
+}
+
+/** A node name is a host name: it goes into DNS, certificates and Slurm. */
+const HOST_NAME = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/
+
+function checkNodes(site: Site): Problem[] {
+  const problems: Problem[] = []
+  const ranges = networkRanges(site.networks)
+  const claims = new Claims(site, problems)
+  for (const node of site.nodes.values()) {
+    const { value, problems: own } = site.resolve(node)
+    for (const problem of own) problems.push(problem)
+    const report = reporter(site, node, problems)
+    if (!HOST_NAME.test(node.name)) report([], 'is not a host name (lower-case letters, digits and -)')
+    checkBoot(site, value, report)
+    checkFiles(site, value, report)
+    checkInterfaces(ranges, node, value, report, claims)
+    claims.address(node, textAt(value, 'bmc', 'address'), ['bmc', 'address'])
+    claims.place(node, value)
+  }
+  return problems
+}
+
+type Report = (path: readonly string[], message: string) => void
+
+function reporter(site: Site, node: SiteNode, problems: Problem[]): Report {
+  return (path, message) => {
+    const { layer, line, column } = originAt(site, node, path)
+    problems.push({ file: layer.file, line, column, nodes: [node.name], path: path.join('.'), message })
+  }
+}
+
+function checkBoot(site: Site, value: Plain, report: Report): void {
+  const image = textAt(value, 'boot', 'image')
+  const name = image?.split('@')[0]
+  if (name !== undefined && !site.files.images.has(name)) {
+    report(['boot', 'image'], `there is no image ${name} (images/${name}/image.yaml)${didYouMean(name, site.files.images)}`)
+  }
+}
+
+function checkFiles(site: Site, value: Plain, report: Report): void {
+  for (const [target, file] of Object.entries((value['files'] ?? {}) as Record<string, { source?: string } | string>)) {
+    const source = typeof file === 'string' ? file : file.source
+    if (source === undefined) report(['files', target], 'source is missing')
+    else if (!site.files.blobs.has(source)) report(['files', target], `there is no files/${source}${didYouMean(source, site.files.blobs.keys())}`)
+  }
+}
+
+interface Range extends Network {
+  readonly range: AddressRange | undefined
+  readonly strangers: AddressRange | undefined
+  readonly gateways: string | undefined
+}
+
+function networkRanges(networks: ReadonlyMap<string, Network>): Map<string, Range> {
+  return new Map(
+    [...networks].map(([name, network]) => [
+      name,
+      {
+        ...network,
+        range: parseNetwork(network.cidr),
+        strangers: network.unknown === undefined ? undefined : parseNetwork(network.unknown),
+        gateways: network.gateway === undefined ? undefined : canonicalAddress(network.gateway),
+      },
+    ]),
+  )
+}
+
+function checkInterfaces(networks: ReadonlyMap<string, Range>, node: SiteNode, value: Plain, report: Report, claims: Claims): void {
+  for (const [name, settings] of Object.entries((value['interfaces'] ?? {}) as Record<string, Plain>)) {
+    const path = ['interfaces', name]
+    const networkName = textAt(settings, 'network') ?? name
+    const network = networks.get(networkName)
+    const address = textAt(settings, 'address')
+    claims.mac(node, textAt(settings, 'mac'), [...path, 'mac'])
+    if (network === undefined) {
+      const key = settings['network'] === undefined ? path : [...path, 'network']
+      report(key, `there is no network ${networkName}${didYouMean(networkName, networks.keys())}`)
+    } else if (address !== undefined && isAddress(address)) {
+      checkAddress(networkName, network, address, message => report([...path, 'address'], message))
+      claims.address(node, address, [...path, 'address'])
+    }
+  }
+}
+
+function checkAddress(name: string, network: Range, address: string, report: (message: string) => void): void {
+  if (network.range && !contains(network.range, address)) report(`${address} is outside network ${name} (${network.cidr})`)
+  else if (network.strangers && contains(network.strangers, address)) report(`${address} is in the range for unknown machines (${network.unknown})`)
+  else if (network.gateways === address) report(`${address} is the gateway of network ${name}`)
+}
+
+/** Who has claimed what: the second claim of the same thing is a problem, told with the place of the first. */
+class Claims {
+  readonly #site: Site
+  readonly #problems: Problem[]
+  readonly #claimed = new Map<string, { readonly node: SiteNode; readonly path: readonly string[] }>()
+
+  constructor(site: Site, problems: Problem[]) {
+    this.#site = site
+    this.#problems = problems
+  }
+
+  address(node: SiteNode, address: string | undefined, path: readonly string[]): void {
+    if (address !== undefined) this.#claim(node, path, `address ${address}`, `same address as`, address)
+  }
+
+  mac(node: SiteNode, mac: string | undefined, path: readonly string[]): void {
+    if (mac !== undefined) this.#claim(node, path, `mac ${mac}`, 'same MAC as', mac)
+  }
+
+  place(node: SiteNode, value: Plain): void {
+    const [sw, port] = [textAt(value, 'location', 'switch'), textAt(value, 'location', 'port')]
+    if (sw !== undefined && port !== undefined) {
+      this.#claim(node, ['location', 'port'], `place ${sw}\0${port}`, 'same place as', `${sw} port ${port}`)
+    }
+  }
+
+  #claim(node: SiteNode, path: readonly string[], key: string, what: string, words: string): void {
+    const first = this.#claimed.get(key)
+    if (first === undefined) {
+      this.#claimed.set(key, { node, path })
+      return
+    }
+    const there = originAt(this.#site, first.node, first.path)
+    const { layer, line, column } = originAt(this.#site, node, path)
+    const message = `${what} ${first.node.name} (${words}, ${there.layer.file}:${there.line})`
+    this.#problems.push({ file: layer.file, line, column, nodes: [node.name], path: path.join('.'), message })
+  }
+}
+
+/** Where a value of a node was written; where the node itself was, when it was not. */
+function originAt(site: Site, node: SiteNode, path: readonly string[]): Origin {
+  const root: Value = site.layersOf(node)
+  for (let length = path.length; length > 0; length--) {
+    const origin = valueAt(root, path.slice(0, length))?.origin
+    if (origin !== undefined) return origin
+  }
+  const entry = node.entries[0]
+  if (entry === undefined) throw new Error(`${node.name} stands in no file`)
+  return entry
+}
+
+function textAt(value: Plain, ...path: string[]): string | undefined {
+  let found: unknown = value
+  for (const key of path) {
+    if (typeof found !== 'object' || found === null) return undefined
+    found = (found as Plain)[key]
+  }
+  return typeof found === 'string' ? found : undefined
+}

@@ -1,0 +1,164 @@
+import { type NodeSet, parseNodeSet } from '../lib/nodeset/index.ts'
+import { messageOf } from '../lib/errors.ts'
+import { readYaml } from '../lib/yaml/read.ts'
+import type { MapEntry, MapTree, Place, Tree } from '../lib/yaml/tree.ts'
+import type { Layer } from './layers.ts'
+import type { Problem } from './problems.ts'
+import { type FileKind, fileSchemas } from './schema.ts'
+import { MAX_FILE_BYTES, MAX_YAML_BYTES, type SiteSource, type SourceFile } from './source.ts'
+import { validateTree } from './validate.ts'
+
+/** One YAML file of a site, read. Kept from one version of the site to the next while its content is the same. */
+export interface SiteFile {
+  readonly path: string
+  readonly kind: FileKind
+  /** Name of the group or cluster: the file's name. */
+  readonly name: string
+  readonly blob: string
+  readonly tree: MapTree | undefined
+  /** The layers it is: a group or a cluster one, site.yaml its domain and its defaults; a file of nodes has one per entry. */
+  readonly layers: readonly Layer[]
+  readonly entries: readonly NodeFileEntry[]
+  /** It cannot be read at all: text, encoding, YAML. */
+  readonly problems: readonly Problem[]
+  /** It reads, but does not say what it should; worked out when asked for. */
+  validate(): readonly Problem[]
+}
+
+export interface NodeFileEntry extends Place {
+  readonly nodes: NodeSet
+  readonly layer: Layer
+  readonly groups: MapEntry | undefined
+  readonly appendsGroups: boolean
+}
+
+export interface SiteFiles {
+  readonly files: readonly SiteFile[]
+  /** Paths below files/ → identity of their content. */
+  readonly blobs: ReadonlyMap<string, string>
+  /** Images that have a recipe. */
+  readonly images: ReadonlySet<string>
+  readonly problems: readonly Problem[]
+}
+
+export async function readSiteFiles(source: SiteSource, previous?: SiteFiles): Promise<SiteFiles> {
+  const known = new Map(previous?.files.map(file => [file.path, file]))
+  const listed = await source.files()
+  const problems: Problem[] = listed.flatMap(refusal)
+  const readable = listed.filter(file => refusal(file).length === 0)
+
+  const files: SiteFile[] = []
+  for (const file of readable) {
+    const role = roleOf(file.path)
+    if (role !== undefined) files.push(await readSiteFile(source, file, role, known.get(file.path)))
+  }
+  const blobs = new Map<string, string>()
+  for (const file of readable) if (file.path.startsWith('files/')) blobs.set(file.path.slice('files/'.length), await source.blob(file))
+  const sameBlobs = previous !== undefined && previous.blobs.size === blobs.size && [...blobs].every(([path, blob]) => previous.blobs.get(path) === blob)
+  const images = new Set(readable.flatMap(file => /^images\/([^/]+)\/image\.yaml$/.exec(file.path)?.[1] ?? []))
+  return { files, blobs: sameBlobs ? previous.blobs : blobs, images, problems: [...problems, ...files.flatMap(file => file.problems)] }
+}
+
+interface Role {
+  readonly kind: FileKind
+  readonly name: string
+}
+
+/** groups/gpu.yaml → the group gpu; undefined for what is no YAML of ours. */
+function roleOf(path: string): Role | undefined {
+  if (path === 'site.yaml') return { kind: 'site', name: 'site' }
+  if (path === 'nodes.yaml' || /^nodes\/[^/]+\.yaml$/.test(path)) return { kind: 'nodes', name: path }
+  const [, folder, name = ''] = /^(groups|clusters)\/([^/]+)\.yaml$/.exec(path) ?? []
+  if (folder === 'groups') return { kind: 'group', name }
+  if (folder === 'clusters') return { kind: 'cluster', name }
+  return undefined
+}
+
+function refusal(file: SourceFile): Problem[] {
+  const at = { file: file.path, line: 1, column: 1 }
+  if (file.refused !== undefined) return [{ ...at, message: file.refused }]
+  const limit = roleOf(file.path) === undefined ? MAX_FILE_BYTES : MAX_YAML_BYTES
+  if (file.size > limit) return [{ ...at, message: `is too large: ${mebibytes(file.size)} MiB, at most ${mebibytes(limit)}` }]
+  const [folder = ''] = file.path.split('/')
+  const isSetting = ['groups', 'clusters', 'nodes'].includes(folder)
+  if (isSetting && file.path.endsWith('.yml')) return [{ ...at, message: 'is not read: its name must end in .yaml' }]
+  return []
+}
+
+const mebibytes = (bytes: number): number => Math.round(bytes / 2 ** 20)
+
+async function readSiteFile(source: SiteSource, file: SourceFile, role: Role, known: SiteFile | undefined): Promise<SiteFile> {
+  if (known !== undefined && known.blob === (await source.blob(file))) return known
+  const content = await source.read(file)
+  return parseSiteFile(file.path, role, await source.blob(file), content)
+}
+
+function parseSiteFile(path: string, role: Role, blob: string, content: Buffer): SiteFile {
+  const fail = (problem: Omit<Problem, 'file'>): SiteFile =>
+    siteFile(path, role, blob, undefined, [], [{ file: path, ...problem }])
+  let text: string
+  try {
+    text = new TextDecoder('utf-8', { fatal: true }).decode(content)
+  } catch {
+    return fail({ line: 1, column: 1, message: 'is not text (not UTF-8)' })
+  }
+  const nul = text.indexOf('\0')
+  if (nul >= 0) return fail({ line: text.slice(0, nul).split('\n').length, column: 1, message: 'is not text (it holds a NUL byte)' })
+  const { tree, problems } = readYaml(text)
+  if (problems.length > 0) return siteFile(path, role, blob, undefined, [], problems.map(problem => ({ file: path, ...problem })))
+  if (tree !== undefined && tree.kind !== 'map' && !(tree.kind === 'scalar' && tree.value === null)) {
+    return fail({ line: tree.line, column: tree.column, message: 'must be a map of keys and values' })
+  }
+  const map = tree?.kind === 'map' ? tree : undefined
+  const { entries, problems: bad } = role.kind === 'nodes' ? nodeEntries(path, map) : { entries: [], problems: [] }
+  return siteFile(path, role, blob, map, entries, bad)
+}
+
+function siteFile(
+  path: string,
+  { kind, name }: Role,
+  blob: string,
+  tree: MapTree | undefined,
+  entries: readonly NodeFileEntry[],
+  problems: readonly Problem[],
+): SiteFile {
+  let validated: readonly Problem[] | undefined
+  return {
+    ...{ path, kind, name, blob, tree, entries, problems },
+    layers: tree === undefined ? [] : layersOf(path, kind, name, tree),
+    validate: () => (validated ??= tree === undefined ? [] : validateTree(path, tree, fileSchemas[kind])),
+  }
+}
+
+function layersOf(file: string, kind: FileKind, name: string, tree: MapTree): Layer[] {
+  if (kind === 'nodes') return []
+  if (kind !== 'site') return [{ name: `${kind} ${name}`, file, tree }]
+  const domain = tree.entries.get('domain')
+  const defaults = tree.entries.get('defaults')?.value
+  return [
+    ...(domain === undefined ? [] : [{ name: 'site', file, tree: { ...tree, entries: new Map([['domain', domain]]) } }]),
+    ...(defaults?.kind === 'map' ? [{ name: 'defaults', file, tree: defaults }] : []),
+  ]
+}
+
+function nodeEntries(file: string, tree: MapTree | undefined): { entries: NodeFileEntry[]; problems: Problem[] } {
+  const entries: NodeFileEntry[] = []
+  const problems: Problem[] = []
+  for (const [key, { value, line, column }] of tree?.entries ?? []) {
+    try {
+      const body: Tree = value.kind === 'map' ? value : { kind: 'map', entries: new Map(), line, column }
+      const replaced = body.entries.get('groups')
+      const appended = body.entries.get('groups+')
+      entries.push({
+        ...{ line, column },
+        nodes: parseNodeSet(key),
+        layer: { name: `node ${key}`, file, tree: body },
+        groups: replaced ?? appended,
+        appendsGroups: replaced === undefined,
+      })
+    } catch (error) {
+      problems.push({ file, line, column, path: key, message: messageOf(error) })
+    }
+  }
+  return { entries, problems }
+}

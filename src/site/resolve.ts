@@ -1,0 +1,240 @@
+import type { z } from 'zod'
+import { MusterError } from '../lib/errors.ts'
+import { didYouMean } from '../lib/suggest.ts'
+import { type Renderer, isTemplate, referencedPaths } from '../lib/template.ts'
+import type { Tree } from '../lib/yaml/tree.ts'
+import { type Branch, type Leaf, type Value, valueAt } from './layers.ts'
+import type { Problem } from './problems.ts'
+import { leafSchema } from './schema.ts'
+import { plainOf, validateValue } from './validate.ts'
+
+/** What a template of a node may use besides the node's own values. */
+export interface NodeFacts {
+  readonly name: string
+  /** The last number of the name, and all of them: r2n07 → 7 and [2, 7]. */
+  readonly index: number | undefined
+  readonly numbers: readonly number[]
+  readonly cluster: string
+  readonly groups: readonly string[]
+  readonly site: string
+}
+
+export type Plain = Readonly<Record<string, unknown>>
+
+export interface Resolved {
+  readonly value: Plain
+  readonly problems: readonly Problem[]
+}
+
+/**
+ * Turns the merged layers of a node into its values: templates rendered, values checked and brought into their one form.
+ * What needs no template is worked out once and shared by all nodes with the same layers.
+ */
+export class Resolver {
+  readonly #renderer: Renderer
+  readonly #compiled = new WeakMap<Value, Compiled>()
+
+  constructor(renderer: Renderer) {
+    this.#renderer = renderer
+  }
+
+  resolve(root: Branch, facts: NodeFacts): Resolved {
+    const work = new NodeWork(this.#renderer, this.#compile, root, facts)
+    const value = work.build(root) as Plain
+    return { value, problems: work.problems }
+  }
+
+  readonly #compile = (value: Value, path: readonly string[]): Compiled => {
+    let compiled = this.#compiled.get(value)
+    if (compiled === undefined) this.#compiled.set(value, (compiled = compile(value, path, this.#compile)))
+    return compiled
+  }
+}
+
+/** A value that is the same for every node, or one that has to be worked out for each. */
+type Compiled = { readonly fixed: true; readonly value: unknown } | FreshLeaf | FreshBranch
+interface FreshLeaf {
+  readonly fixed: false
+  readonly raw: unknown
+  readonly references: readonly (readonly string[])[]
+  readonly schema: z.ZodType | undefined
+  readonly path: readonly string[]
+}
+interface FreshBranch {
+  readonly fixed: false
+  readonly children: readonly (readonly [key: string, value: Value, compiled: Compiled])[]
+}
+
+function compile(value: Value, path: readonly string[], compileChild: (value: Value, path: readonly string[]) => Compiled): Compiled {
+  if (value.kind === 'leaf') return compileLeaf(value, path)
+  const children = [...value.entries].map(([key, child]) => [key, child, compileChild(child, [...path, key])] as const)
+  if (children.some(([, , compiled]) => !compiled.fixed)) return { fixed: false, children }
+  return { fixed: true, value: Object.freeze(gather(children.map(([key, , compiled]) => [key, (compiled as { value: unknown }).value]))) }
+}
+
+function compileLeaf(leaf: Leaf, path: readonly string[]): Compiled {
+  const raw = rawOf(leaf)
+  const schema = leafSchema(path)
+  const references = withoutCovered([...templatesIn(raw)].flatMap(referencedPaths))
+  if (hasTemplate(raw)) return { fixed: false, raw, references, schema, path }
+  if (schema === undefined || raw === null) return { fixed: true, value: raw }
+  // What does not fit its schema has been reported where the file was checked.
+  const checked = validateValue(schema, raw)
+  return { fixed: true, value: 'value' in checked ? checked.value : undefined }
+}
+
+/** Without paths that a shorter one brings along: vars and vars.rack → vars. */
+function withoutCovered(paths: readonly (readonly string[])[]): (readonly string[])[] {
+  return paths.filter(path => !paths.some(other => other.length < path.length && other.every((key, depth) => key === path[depth])))
+}
+
+function rawOf(leaf: Leaf): unknown {
+  const own = plainOf(leaf.tree as Tree)
+  return leaf.appendsTo === undefined ? own : [...(rawOf(leaf.appendsTo) as unknown[]), ...(own as unknown[])]
+}
+
+function* templatesIn(raw: unknown): Generator<string> {
+  if (typeof raw === 'string' && isTemplate(raw)) yield raw
+  else if (Array.isArray(raw)) for (const item of raw) yield* templatesIn(item)
+  else if (isPlainMap(raw) && !('$secret' in raw)) for (const item of Object.values(raw)) yield* templatesIn(item)
+}
+
+const hasTemplate = (raw: unknown): boolean => !templatesIn(raw).next().done
+
+const isPlainMap = (value: unknown): value is Plain => typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** An object of those entries that have a value: null and undefined mean there is none. */
+function gather(entries: Iterable<readonly [string, unknown]>): Plain {
+  const result: Record<string, unknown> = {}
+  for (const [key, value] of entries) {
+    if (value === undefined || value === null) continue
+    // `__proto__` is a key like any other.
+    if (key === '__proto__') Object.defineProperty(result, key, { value, enumerable: true })
+    else result[key] = value
+  }
+  return result
+}
+
+/** The rendering of one node. */
+class NodeWork {
+  readonly problems: Problem[] = []
+  readonly #renderer: Renderer
+  readonly #compile: (value: Value, path: readonly string[]) => Compiled
+  readonly #root: Branch
+  readonly #facts: NodeFacts
+  readonly #done = new Map<Value, unknown>()
+  readonly #underWay = new Set<Value>()
+
+  constructor(renderer: Renderer, compileValue: (value: Value, path: readonly string[]) => Compiled, root: Branch, facts: NodeFacts) {
+    this.#renderer = renderer
+    this.#compile = compileValue
+    this.#root = root
+    this.#facts = facts
+  }
+
+  build(value: Value, path: readonly string[] = []): unknown {
+    const compiled = this.#compile(value, path)
+    if (compiled.fixed) return compiled.value
+    if (this.#done.has(value)) return this.#done.get(value)
+    const result = 'children' in compiled ? this.#buildBranch(compiled, path) : this.#buildLeaf(value as Leaf, compiled)
+    this.#done.set(value, result)
+    return result
+  }
+
+  #buildBranch(compiled: FreshBranch, path: readonly string[]): Plain {
+    return gather(compiled.children.map(([key, child, own]) => [key, own.fixed ? own.value : this.build(child, [...path, key])]))
+  }
+
+  #buildLeaf(leaf: Leaf, compiled: FreshLeaf): unknown {
+    this.#underWay.add(leaf)
+    try {
+      const rendered = this.#render(compiled.raw, this.#context(compiled.references))
+      if (compiled.schema === undefined) return rendered
+      const checked = validateValue(compiled.schema, rendered)
+      if ('value' in checked) return checked.value
+      throw new MusterError('TEMPLATE_INVALID', checked.message)
+    } catch (error) {
+      if (!(error instanceof MusterError)) throw error
+      const { layer, line, column } = leaf.origin
+      this.problems.push({ file: layer.file, line, column, path: compiled.path.join('.'), nodes: [this.#facts.name], message: error.message })
+      return undefined
+    } finally {
+      this.#underWay.delete(leaf)
+    }
+  }
+
+  #render(raw: unknown, context: Plain): unknown {
+    if (typeof raw === 'string') return isTemplate(raw) ? this.#renderText(raw, context) : raw
+    if (Array.isArray(raw)) return raw.map(item => this.#render(item, context))
+    if (isPlainMap(raw) && !('$secret' in raw)) return gather(Object.entries(raw).map(([key, item]) => [key, this.#render(item, context)]))
+    return raw
+  }
+
+  #renderText(template: string, context: Plain): unknown {
+    try {
+      return this.#renderer.render(template, context)
+    } catch (error) {
+      if (error instanceof MusterError && error.message.startsWith('undefined value')) throw this.#undefinedName(template, context)
+      throw error
+    }
+  }
+
+  /** Only what the template mentions: building every node's whole context would cost more than rendering. */
+  #context(references: readonly (readonly string[])[]): Plain {
+    const context: Record<string, unknown> = {}
+    for (const path of references) {
+      const [head = ''] = path
+      if (head in this.#facts) context[head] = this.#facts[head as keyof NodeFacts]
+      else this.#provide(context, path)
+    }
+    return context
+  }
+
+  /** Puts the node's own value at this path into the context: of `vars.rack.row` as much as there is. */
+  #provide(context: Record<string, unknown>, path: readonly string[]): void {
+    let target = context
+    let value: Value | undefined = this.#root
+    for (const [depth, key] of path.entries()) {
+      value = value.kind === 'branch' ? value.entries.get(key) : undefined
+      if (value === undefined) return
+      if (value.kind === 'leaf' || depth === path.length - 1) {
+        target[key] = this.#own(value, path.slice(0, depth + 1))
+        return
+      }
+      target = (target[key] ??= {}) as Record<string, unknown>
+    }
+  }
+
+  #own(value: Value, path: readonly string[]): unknown {
+    for (const busy of this.#underWay) {
+      if (busy === value || (value.kind === 'branch' && holds(value, busy))) {
+        throw new MusterError('TEMPLATE_INVALID', `depends on itself through ${path.join('.')}`)
+      }
+    }
+    return this.build(value, path)
+  }
+
+  #undefinedName(template: string, context: Plain): MusterError {
+    const missing = referencedPaths(template).find(path => !isDefined(context, path)) ?? ['a name']
+    if (missing[0] === 'index') return new MusterError('TEMPLATE_INVALID', `index is not defined: ${this.#facts.name} has no number in its name`)
+    const parent = valueAt(this.#root, missing.slice(0, -1))
+    const near = [...(missing.length === 1 ? Object.keys(this.#facts) : []), ...(parent?.kind === 'branch' ? parent.entries.keys() : [])]
+    return new MusterError('TEMPLATE_INVALID', `${missing.join('.')} is not defined${didYouMean(missing.at(-1) ?? '', near)}`)
+  }
+}
+
+function holds(branch: Branch, wanted: Value): boolean {
+  for (const child of branch.entries.values()) {
+    if (child === wanted || (child.kind === 'branch' && holds(child, wanted))) return true
+  }
+  return false
+}
+
+function isDefined(context: Plain, path: readonly string[]): boolean {
+  let value: unknown = context
+  for (const key of path) {
+    if (!isPlainMap(value) || !(key in value)) return false
+    value = value[key]
+  }
+  return value !== undefined
+}

@@ -1,0 +1,99 @@
+import { mkdir, open, readFile, rename, rm } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { MusterError } from '../lib/errors.ts'
+import { editYaml } from '../lib/yaml/edit.ts'
+import { checkSite } from './check.ts'
+import type { FileEdits } from './edit.ts'
+import { type Author, type Repository, commitPaths, dirtyPaths, openRepository } from './git.ts'
+import { siteInvalid } from './problems.ts'
+import { type Site, openSite } from './site.ts'
+import { type SiteSource, blobId, directorySource } from './source.ts'
+
+/** A site's directory that can be changed: edit, check the outcome, write, commit. */
+export interface Workspace {
+  readonly dir: string
+  readonly repo: Repository
+  open(previous?: Site): Promise<Site>
+  /** All or nothing. What would make the site invalid is refused, and no file is touched. */
+  change(plan: (site: Site) => FileEdits | Promise<FileEdits>, message: string, author?: Author): Promise<{ commit: string; files: string[] }>
+}
+
+export async function openWorkspace(dir: string): Promise<Workspace> {
+  await directorySource(dir)
+  const repo = await openRepository(dir)
+  const open = async (previous?: Site): Promise<Site> => openSite(await directorySource(dir), previous)
+  return {
+    dir,
+    repo,
+    open,
+    async change(plan, message, author) {
+      const source = await directorySource(dir)
+      const site = await openSite(source)
+      const contents = await edited(dir, await plan(site))
+      await refuseDirty(repo, [...contents.keys()])
+      const problems = checkSite(await openSite(overlaySource(source, contents), site))
+      if (problems.length > 0) throw siteInvalid(problems)
+      const files = [...contents.keys()]
+      const undo = await Promise.all(files.map(async path => [path, await readFile(join(dir, path)).catch(() => null)] as const))
+      try {
+        for (const [path, content] of contents) await write(join(dir, path), content)
+        return { commit: await commitPaths(repo, files, message, author), files }
+      } catch (error) {
+        for (const [path, content] of undo) await write(join(dir, path), content)
+        throw error
+      }
+    },
+  }
+}
+
+async function edited(dir: string, edits: FileEdits): Promise<Map<string, Buffer | null>> {
+  const contents = new Map<string, Buffer | null>()
+  for (const [path, changes] of edits) {
+    if (changes === null) {
+      contents.set(path, null)
+      continue
+    }
+    const before = await readFile(join(dir, path), 'utf8').catch(() => '')
+    contents.set(path, Buffer.from(changes.length === 0 && before === '' ? '{}\n' : editYaml(before, changes)))
+  }
+  return contents
+}
+
+async function refuseDirty(repo: Repository, paths: readonly string[]): Promise<void> {
+  const dirty = (await dirtyPaths(repo)).filter(path => paths.includes(path))
+  if (dirty.length > 0) {
+    throw new MusterError('SITE_DIRTY', `${dirty.join(', ')} has changes that are not committed`, { hint: 'commit or drop them first' })
+  }
+}
+
+/** Either the old content or the new is there, whenever one looks. */
+async function write(path: string, content: Buffer | null): Promise<void> {
+  if (content === null) return rm(path, { force: true })
+  await mkdir(dirname(path), { recursive: true })
+  const temporary = `${path}.muster-new`
+  const file = await open(temporary, 'w')
+  try {
+    await file.writeFile(content)
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+  return rename(temporary, path)
+}
+
+/** A source with some files changed or taken away. */
+export function overlaySource(base: SiteSource, contents: ReadonlyMap<string, Buffer | null>): SiteSource {
+  const changed = (path: string): Buffer | undefined => contents.get(path) ?? undefined
+  return {
+    async files() {
+      const kept = (await base.files()).filter(file => !contents.has(file.path))
+      const added = [...contents].flatMap(([path, content]) => (content === null ? [] : [{ path, size: content.length }]))
+      return [...kept, ...added].sort((a, b) => (a.path < b.path ? -1 : 1))
+    },
+    read: async file => changed(file.path) ?? (await base.read(file)),
+    blob: async file => {
+      const content = changed(file.path)
+      return content === undefined ? base.blob(file) : blobId(content)
+    },
+  }
+}
