@@ -18,7 +18,7 @@ export interface FoldedChange {
   /** How it changes, for people: `a → b`, `+ numa=off`, `changed (files/motd.j2)`. */
   readonly summary: string
   /** Where the new value stands. */
-  readonly at?: string
+  readonly at?: string | undefined
 }
 
 type Values = ReadonlyMap<string, Plain>

@@ -7,12 +7,13 @@ const tags = ['site']
 
 export const siteRoutes: Routes = (app, { control, store }) => {
   const allowDirty = z.boolean().default(false).describe('Take changes that are not committed, too.')
+  const plan = z.strictObject({ allowDirty: z.stringbool().default(true).describe('Look at changes that are not committed, too.') })
 
   typed(app).get(
     '/api/v1/site/plan',
-    { config: { role: 'viewer' }, schema: { summary: 'What applying the site would change', tags, response: { 200: PlanReply } } },
-    async () => {
-      const { generation, commit, tree, dirty, diff } = await control.plan()
+    { config: { role: 'viewer' }, schema: { summary: 'What applying the site would change', tags, querystring: plan, response: { 200: PlanReply } } },
+    async ({ query }) => {
+      const { generation, commit, tree, dirty, diff } = await control.plan(query)
       return { generation, commit, tree, dirty: [...dirty], diff: { ...diff, changes: [...diff.changes] } }
     },
   )

@@ -51,17 +51,11 @@ function treeAt(tree: Tree | undefined, path: Path): Tree | undefined {
 /** A plain value of JavaScript as a tree. */
 export function treeOf(value: unknown, tag?: string): Tree {
   if (tag !== undefined) return taggedTree(value, tag)
-  switch (typeof value) {
-    case 'string':
-    case 'number':
-    case 'boolean':
-      return { kind: 'scalar', value, ...NOWHERE }
-    case 'object':
-      if (value === null) return { kind: 'scalar', value, ...NOWHERE }
-      return Array.isArray(value) ? listOf(value) : mapOf(value)
-    default:
-      throw new MusterError('EDIT_INVALID', `a ${typeof value} cannot be written to a YAML file`)
-  }
+  if (value === null || typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean')
+    return { kind: 'scalar', value, ...NOWHERE }
+  if (Array.isArray(value)) return listOf(value)
+  if (typeof value === 'object') return mapOf(value)
+  throw new MusterError('EDIT_INVALID', `a value of type ${typeof value} cannot be written to a YAML file`)
 }
 
 function taggedTree(value: unknown, tag: string): ScalarTree {
@@ -131,9 +125,11 @@ function mapOnTheWay(tree: Tree | undefined, path: Path): MapTree {
 
 export const isNull = (tree: Tree): boolean => tree.kind === 'scalar' && tree.value === null
 
-function renamed(entries: ReadonlyMap<string, MapEntry>, { path, to }: Change & { op: 'rename' }): Map<string, MapEntry> {
-  if (entries.has(to))
-    throw new MusterError('EDIT_INVALID', `there is a ${named([...path.slice(0, -1), to])} already`)
+function renamed(
+  entries: ReadonlyMap<string, MapEntry>,
+  { path, to }: Change & { op: 'rename' },
+): Map<string, MapEntry> {
+  if (entries.has(to)) throw new MusterError('EDIT_INVALID', `there is a ${named([...path.slice(0, -1), to])} already`)
   return new Map([...entries].map(([key, entry]) => [key === path.at(-1) ? to : key, entry]))
 }
 

@@ -1,5 +1,5 @@
 /** Where the parts of one `key: value` of a block map are, by the word of the `yaml` package. */
-import { isCollection, isMap, isNode, isPair, isScalar, type Node } from 'yaml'
+import { isCollection, isMap, isNode, isPair, isScalar, type Node, type YAMLMap, type YAMLSeq } from 'yaml'
 import { parseNodes } from './parse.ts'
 import type { Tree } from './tree.ts'
 
@@ -68,7 +68,7 @@ function commentOf(source: string, colonEnd: number, value: Node): string | unde
 }
 
 /** A collection without brackets. */
-const isLines = (node: unknown) => isCollection(node) && node.flow !== true
+const isLines = (node: unknown): node is YAMLMap | YAMLSeq => isCollection(node) && node.flow !== true
 
 function afterLine(text: string, offset: number): number {
   const newline = text.indexOf('\n', offset)

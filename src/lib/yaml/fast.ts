@@ -7,16 +7,7 @@
  * blocks and `!age`. It leaves to `readFull`: anchors, other tags, `>`, `?`, scalars of several lines, tabs where
  * they might be indentation, Windows line ends, duplicate keys, several documents.
  */
-import {
-  BANG,
-  BAR,
-  COLON,
-  Cursor,
-  DASH,
-  HASH,
-  NEWLINE,
-  SPACE,
-} from './cursor.ts'
+import { BANG, BAR, COLON, Cursor, DASH, HASH, NEWLINE, SPACE } from './cursor.ts'
 import { opensFlow, readFlow } from './flow.ts'
 import { AGE_TAG, MAX_DEPTH } from './limits.ts'
 import { plainValue } from './plain.ts'
@@ -76,7 +67,7 @@ function readMap(cursor: Cursor, column: number, depth: number): Tree | undefine
 function readKey(cursor: Cursor): string | undefined {
   const { text, at: start } = cursor
   const code = text.charCodeAt(start)
-  if (code === COLON || (start === cursor.lineStart && DOCUMENT_MARKER.test(text.slice(start, start + 3)))) return undefined
+  if (code === COLON || (start === cursor.lineStart && startsWithMarker(text, start))) return undefined
   const quoted = isQuote(code)
   const key = quoted ? readQuoted(cursor) : readPlain(cursor)
   if (key === undefined || (key === '<<' && !quoted)) return undefined
@@ -87,7 +78,8 @@ function readKey(cursor: Cursor): string | undefined {
   return next === SPACE || next === NEWLINE ? key : undefined
 }
 
-const DOCUMENT_MARKER = /^(?:---|\.\.\.)/
+/** `---` and `...` end a document, but only at the start of a line. */
+const startsWithMarker = (text: string, at: number): boolean => text.startsWith('---', at) || text.startsWith('...', at)
 
 /** YAML wants the colon within 1024 characters. */
 const MAX_KEY_LENGTH = 1000

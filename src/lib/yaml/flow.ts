@@ -116,8 +116,8 @@ class FlowReader {
         cursor.toNextLine(cursor.at)
         if (cursor.at === cursor.end) return false
       } else if (code === HASH) {
-        const before = text.charCodeAt(cursor.at - 1)
-        if (before !== SPACE && before !== NEWLINE) return false
+        // Even at the start of a line: there the package accepts a comment before some items and not behind others.
+        if (text.charCodeAt(cursor.at - 1) !== SPACE) return false
         cursor.at = text.indexOf('\n', cursor.at)
       } else {
         return cursor.line === startLine || this.#isIndented(code, level)

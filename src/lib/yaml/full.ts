@@ -1,4 +1,4 @@
-import { isAlias, isMap, isScalar, isSeq, LineCounter } from 'yaml'
+import { isAlias, isMap, isNode, isScalar, isSeq, LineCounter } from 'yaml'
 import type { Pair, Scalar as YamlScalar, YAMLError, YAMLMap, YAMLSeq } from 'yaml'
 import { messageOf } from '../errors.ts'
 import { AGE_TAG, MAX_DEPTH } from './limits.ts'
@@ -117,11 +117,7 @@ class Converter {
 const isEmptyPlain = (node: unknown): boolean =>
   isScalar(node) && node.source === '' && node.type === 'PLAIN' && node.tag === undefined && node.anchor === undefined
 
-function offsetOf(node: unknown, fallback: number): number {
-  if (typeof node !== 'object' || node === null || !('range' in node) || !Array.isArray(node.range)) return fallback
-  const offset: unknown = node.range[0]
-  return typeof offset === 'number' ? offset : fallback
-}
+const offsetOf = (node: unknown, fallback: number): number => (isNode(node) ? node.range?.[0] : undefined) ?? fallback
 
 /** The core schema makes nothing but these; whatever else an unknown tag made is a problem reported already. */
 function valueOf({ value }: YamlScalar): Scalar {

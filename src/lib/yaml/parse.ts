@@ -1,10 +1,10 @@
-import { type Document, type LineCounter, parseDocument, type ParsedNode } from 'yaml'
+import { type Document, type LineCounter, parseDocument } from 'yaml'
 
 /** The `yaml` package set up as site files want it: the YAML 1.2 core schema, whatever the file says. */
 export function parseNodes(
   text: string,
   options: { lineCounter?: LineCounter; keepSourceTokens?: boolean } = {},
-): Document.Parsed<ParsedNode> {
+): Document.Parsed {
   return parseDocument(text, {
     ...options,
     // Keys are compared by their text in full.ts; the package compares each with all before it, which takes seconds in a

@@ -119,7 +119,18 @@ function readDoubleQuoted(cursor: Cursor): string | undefined {
 }
 
 const ESCAPES = new Map(
-  Object.entries({ '0': '\0', b: '\b', e: '\u001B', f: '\f', n: '\n', r: '\r', t: '\t', '"': '"', '/': '/', '\\': '\\' }),
+  Object.entries({
+    '0': '\0',
+    b: '\b',
+    e: '\u001B',
+    f: '\f',
+    n: '\n',
+    r: '\r',
+    t: '\t',
+    '"': '"',
+    '/': '/',
+    '\\': '\\',
+  }),
 )
 
 function readEscape(text: string, at: number): { value: string; length: number } | undefined {

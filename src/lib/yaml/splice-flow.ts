@@ -1,8 +1,8 @@
 /** Makes a change inside a map in braces, on one line or several; see splice.ts. */
-import { isMap, isScalar, type Node, type Pair, type YAMLMap } from 'yaml'
+import { isMap, isNode, isScalar, type Pair, type YAMLMap } from 'yaml'
 import { type Change, nest } from './changes.ts'
 import { parseNodes } from './parse.ts'
-import { writeFlow, writeFlowEntry, writeFlowKey } from './write.ts'
+import { isQuote, type Quote, writeFlow, writeFlowEntry, writeFlowKey } from './write.ts'
 
 /** `path` starts inside the map that stands from `start` to `end`. */
 export function spliceFlow(
@@ -18,14 +18,20 @@ export function spliceFlow(
   return result === undefined ? undefined : text.slice(0, start) + result + text.slice(end)
 }
 
-function changeMap(source: string, map: YAMLMap, [key = '', ...rest]: readonly string[], change: Change): string | undefined {
+function changeMap(
+  source: string,
+  map: YAMLMap,
+  [key = '', ...rest]: readonly string[],
+  change: Change,
+): string | undefined {
   const index = map.items.findIndex(pair => isScalar(pair.key) && pair.key.source === key)
   const pair = map.items[index]
   if (pair === undefined)
     return change.op === 'set' ? addItem(source, map, writeFlowEntry(key, nest(rest, change.value))) : undefined
   if (rest.length > 0 && isMap(pair.value) && pair.value.items.length > 0)
     return changeMap(source, pair.value, rest, change)
-  if (change.op === 'set') return replace(source, pair.value, writeFlow(nest(rest, change.value)))
+  if (change.op === 'set')
+    return replace(source, pair.value, writeFlow(nest(rest, change.value), quoteOf(source, pair.value)))
   if (rest.length > 0) return undefined
   if (change.op === 'rename') return replace(source, pair.key, writeFlowKey(change.to))
   return map.items.length === 1 ? replace(source, map, '{}') : removeItem(source, map, index)
@@ -65,12 +71,22 @@ function removeItem(source: string, map: YAMLMap, index: number): string | undef
 }
 
 /** The lines of an item that shares them with nothing but its comma and a comment. */
-function lineAround(source: string, start: number, end: number): { start: number; end: number; comma: boolean } | undefined {
+function lineAround(
+  source: string,
+  start: number,
+  end: number,
+): { start: number; end: number; comma: boolean } | undefined {
   const lineStart = source.lastIndexOf('\n', start) + 1
   const newline = source.indexOf('\n', end)
   const behind = /^\s*(,?)\s*(?:\s#.*)?$/.exec(source.slice(end, newline))
-  if (lineStart === 0 || newline === -1 || source.slice(lineStart, start).trim() !== '' || behind === null) return undefined
+  if (lineStart === 0 || newline === -1 || source.slice(lineStart, start).trim() !== '' || behind === null)
+    return undefined
   return { start: lineStart, end: newline + 1, comma: behind[1] === ',' }
+}
+
+function quoteOf(source: string, node: unknown): Quote | undefined {
+  const quote = source.charAt(rangeOf(node)[0])
+  return isQuote(quote) ? quote : undefined
 }
 
 function spanOf(pair: Pair): { start: number; end: number } {
@@ -78,7 +94,7 @@ function spanOf(pair: Pair): { start: number; end: number } {
   return { start: key[0], end: Math.max(key[1], rangeOf(pair.value)[1]) }
 }
 
-const rangeOf = (node: unknown): [number, number] => {
-  const range = (node as Node | null)?.range
+function rangeOf(node: unknown): readonly [number, number] {
+  const range = isNode(node) ? node.range : undefined
   return range ? [range[0], range[1]] : [0, 0]
 }

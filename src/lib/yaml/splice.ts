@@ -6,11 +6,11 @@
  * Gives `undefined` where the text is laid out in a way it does not know. It need not be careful beyond that: `editYaml`
  * reads the result and compares.
  */
-import { type Change, EMPTY_MAP, isNull, nest } from './changes.ts'
+import { type Change, isNull, nest } from './changes.ts'
 import { type Entry, type Parts, partsOf } from './entry.ts'
 import { spliceFlow } from './splice-flow.ts'
 import type { MapTree, Place, Tree } from './tree.ts'
-import { type Quote, writeEntry, writeKey, writeValue, type WriteOptions } from './write.ts'
+import { isQuote, writeEntry, writeKey, writeValue, type WriteOptions } from './write.ts'
 
 /** `step` is the number of spaces for a level of indentation in this file. */
 export function splice(text: string, tree: MapTree, change: Change, step: number): string | undefined {
@@ -57,7 +57,7 @@ class Splicer {
   #atEntry(map: MapTree, entry: Entry, parent: Entry | undefined): string | undefined {
     if (this.#change.op === 'set') return this.#replace(entry, this.#change.value)
     if (this.#change.op === 'rename') return this.#rename(entry, this.#change.to)
-    return map.entries.size === 1 && parent !== undefined ? this.#replace(parent, EMPTY_MAP) : this.#remove(entry)
+    return map.entries.size === 1 && parent !== undefined ? this.#empty(parent, entry) : this.#remove(entry)
   }
 
   /** Behind the last key of the map; a new key of the whole file goes behind everything, comments included. */
@@ -87,6 +87,15 @@ class Splicer {
   #remove(entry: Entry): string | undefined {
     const parts = partsOf(this.#text, entry)
     return parts && this.#text.slice(0, entry.start) + this.#text.slice(parts.end)
+  }
+
+  /** The last key of a map goes; comments around it stay below what is then an empty map. */
+  #empty(parent: Entry, entry: Entry): string | undefined {
+    const colonEnd = partsOf(this.#text, parent)?.colonEnd
+    const end = partsOf(this.#text, entry)?.end
+    if (colonEnd === undefined || end === undefined) return undefined
+    const between = this.#text.slice(colonEnd, entry.start)
+    return `${this.#text.slice(0, colonEnd)} {}${between}${this.#text.slice(end)}`
   }
 
   #rename(entry: Entry, to: string): string | undefined {
@@ -130,15 +139,13 @@ class Splicer {
   }
 
   #isFlow(tree: Tree): boolean {
-    return '[{'.includes(this.#text.charAt(this.#offsetOf(tree)))
+    return /^[[{]/.test(this.#text.charAt(this.#offsetOf(tree)))
   }
 
   #offsetOf({ line, column }: Place): number {
     return (this.#lines[line - 1] ?? 0) + column - 1
   }
 }
-
-const isQuote = (text: string): text is Quote => text === '"' || text === "'"
 
 function lineStarts(text: string): number[] {
   const starts = [0]

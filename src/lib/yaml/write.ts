@@ -25,6 +25,8 @@ export interface WriteOptions {
 
 export type Quote = '"' | "'"
 
+export const isQuote = (text: string): text is Quote => text === '"' || text === "'"
+
 const LONGEST_FLOW = 80
 
 export function writeValue(tree: Tree, options: WriteOptions): Written {
@@ -51,8 +53,7 @@ function writeListLines(list: ListTree, column: number, step: number): string[] 
     // Two columns for the dash and its space: what follows stands below what is beside it.
     const { head, lines } = writeValue(item, { column, step: 2 })
     if (head !== '') return [dash + head, ...lines]
-    const nested =
-      item.kind === 'map' ? writeMapLines(item, dash.length, step) : lines
+    const nested = item.kind === 'map' ? writeMapLines(item, dash.length, step) : lines
     return [dash + (nested[0] ?? '').slice(dash.length), ...nested.slice(1)]
   })
 }
@@ -62,7 +63,8 @@ const isShort = (list: ListTree): boolean =>
 
 function writeScalar(scalar: ScalarTree, options: WriteOptions): Written {
   const tag = scalar.tag === undefined ? '' : `${scalar.tag} `
-  if (!isLiteral(scalar.value)) return { head: tag + writeInline(scalar.value, isPlainInBlock, options.quote), lines: [] }
+  if (!isLiteral(scalar.value))
+    return { head: tag + writeInline(scalar.value, isPlainInBlock, options.quote), lines: [] }
   const margin = ' '.repeat(options.column + options.step)
   const clipped = scalar.value.endsWith('\n')
   const lines = (clipped ? scalar.value.slice(0, -1) : scalar.value).split('\n')
@@ -78,10 +80,10 @@ const isLiteral = (value: Scalar): value is string =>
   !NEEDS_ESCAPE.test(value)
 
 /** On one line, whatever it is; inside brackets nothing else is possible. */
-export function writeFlow(tree: Tree): string {
+export function writeFlow(tree: Tree, quote?: Quote): string {
   if (tree.kind === 'scalar')
-    return (tree.tag === undefined ? '' : `${tree.tag} `) + writeInline(tree.value, isPlainInFlow, undefined)
-  if (tree.kind === 'list') return `[${tree.items.map(writeFlow).join(', ')}]`
+    return (tree.tag === undefined ? '' : `${tree.tag} `) + writeInline(tree.value, isPlainInFlow, quote)
+  if (tree.kind === 'list') return `[${tree.items.map(item => writeFlow(item)).join(', ')}]`
   const entries = [...tree.entries].map(([key, { value }]) => writeFlowEntry(key, value))
   return entries.length === 0 ? '{}' : `{ ${entries.join(', ')} }`
 }

@@ -1,4 +1,4 @@
-import { Document, isMap, isScalar, type Node, Pair, Scalar, YAMLMap } from 'yaml'
+import { type Document, isMap, isScalar, type Node, Pair, Scalar, YAMLMap, YAMLSeq } from 'yaml'
 import { type Change, nest } from './changes.ts'
 import { parseNodes } from './parse.ts'
 import type { Tree } from './tree.ts'
@@ -33,14 +33,17 @@ function changeMap(map: YAMLMap, [key = '', ...rest]: readonly string[], change:
 }
 
 function nodeOf(tree: Tree): Node {
-  const document = new Document(plainOf(tree))
-  const node = document.contents ?? new Scalar(null)
-  if (tree.kind === 'scalar' && tree.tag !== undefined) node.tag = tree.tag
-  return node
-}
-
-function plainOf(tree: Tree): unknown {
-  if (tree.kind === 'scalar') return tree.value
-  if (tree.kind === 'list') return tree.items.map(plainOf)
-  return new Map([...tree.entries].map(([key, { value }]) => [key, plainOf(value)]))
+  if (tree.kind === 'scalar') {
+    const scalar = new Scalar(tree.value)
+    if (tree.tag !== undefined) scalar.tag = tree.tag
+    return scalar
+  }
+  if (tree.kind === 'list') {
+    const list = new YAMLSeq()
+    list.items = tree.items.map(nodeOf)
+    return list
+  }
+  const map = new YAMLMap()
+  map.items = [...tree.entries].map(([key, { value }]) => new Pair(new Scalar(key), nodeOf(value)))
+  return map
 }

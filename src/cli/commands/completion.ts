@@ -1,0 +1,93 @@
+import type { NodeItem } from '../../api/schemas.ts'
+import { candidates } from '../candidates.ts'
+import { connect, findSiteDir } from '../connect.ts'
+import type { Call } from '../define.ts'
+import { commands, globalOptions } from '../spec.ts'
+
+const SCRIPTS: Readonly<Record<string, string>> = {
+  // Bash splits words at characters such as @ and =, too: what it has split off is taken off the candidates again.
+  bash: `_muster() {
+  local line=\${COMP_LINE:0:COMP_POINT} current=\${COMP_WORDS[COMP_CWORD]} words word
+  read -ra words <<< "$line"
+  [[ $line == *' ' ]] && words+=('')
+  word=\${words[-1]}
+  local cut=$(( \${#word} - \${#current} )) candidate
+  COMPREPLY=()
+  while IFS=$'\\t' read -r candidate _; do
+    case $candidate in
+      :files) compopt -o filenames; mapfile -t -O "\${#COMPREPLY[@]}" COMPREPLY < <(compgen -f -- "$current") ;;
+      :directories) compopt -o filenames; mapfile -t -O "\${#COMPREPLY[@]}" COMPREPLY < <(compgen -d -- "$current") ;;
+      *) COMPREPLY+=("\${candidate:cut}") ;;
+    esac
+  done < <(muster complete -- "\${words[@]:1}" 2>/dev/null)
+}
+complete -F _muster muster
+`,
+  zsh: `#compdef muster
+_muster() {
+  local -a found
+  local candidate about
+  while IFS=$'\\t' read -r candidate about; do
+    case $candidate in
+      :files) _files ;;
+      :directories) _files -/ ;;
+      *) found+=("\${candidate//:/\\\\:}\${about:+:$about}") ;;
+    esac
+  done < <(muster complete -- "\${(@)words[2,CURRENT]}" 2>/dev/null)
+  (( \${#found} )) && _describe 'muster' found -S ''
+}
+compdef _muster muster
+`,
+  fish: `function __muster_complete
+  for line in (muster complete -- (commandline -opc)[2..] (commandline -ct) 2>/dev/null)
+    switch $line
+      case ':files'
+        __fish_complete_path (commandline -ct)
+      case ':directories'
+        __fish_complete_directories (commandline -ct)
+      case '*'
+        echo $line
+    end
+  end
+end
+complete -c muster -f -a '(__muster_complete)'
+`,
+}
+
+export async function completion({ out, args: [shell = ''] }: Call): Promise<void> {
+  out.line((SCRIPTS[shell] ?? '').trimEnd())
+}
+
+/** One candidate a line, with what it is about behind a tab. Says nothing rather than fail: somebody is typing. */
+export async function complete(call: Call): Promise<void> {
+  const typed = call.rest.at(-1) ?? ''
+  const { words, names } = candidates(call.rest, commands, globalOptions)
+  for (const { word, about } of words) call.out.line(about === '' ? word : `${word}\t${about}`)
+  if (names === 'files' || names === 'directories') call.out.line(`:${names}`)
+  else if (names !== undefined) for (const name of await lookUp(call, names, typed).catch(() => [])) call.out.line(name)
+}
+
+const MOST = 1000
+
+/** Names that continue the last name of a set being typed: for `n001,@co` → `n001,@compute`. */
+async function lookUp(call: Call, kind: 'nodes' | 'groups', typed: string): Promise<string[]> {
+  const [, before = '', last = ''] = /^(.*[,!&^])?([^,!&^]*)$/.exec(typed) ?? []
+  const known = await knownNames(call)
+  const wanted = kind === 'groups' ? known.groups : last.startsWith('@') ? known.groups.map(group => `@${group}`) : known.nodes
+  return wanted.filter(name => name.startsWith(last)).slice(0, MOST).map(name => before + name)
+}
+
+/** From the site one is in, or else from the server. */
+async function knownNames({ io, options }: Call): Promise<{ nodes: string[]; groups: string[] }> {
+  const dir = await findSiteDir(io, options)
+  if (dir !== undefined) {
+    const [{ openSite }, { directorySource }] = await Promise.all([import('../../site/site.ts'), import('../../site/source.ts')])
+    const site = await openSite(await directorySource(dir))
+    return { nodes: [...site.nodes.keys()], groups: [...site.groups.keys()] }
+  }
+  const client = connect(io, options)
+  const nodes: string[] = []
+  for await (const page of client.pages<NodeItem>('/api/v1/nodes', { limit: 50_000 })) for (const { name } of page) nodes.push(name)
+  const { items } = await client.get<{ items: { name: string }[] }>('/api/v1/groups')
+  return { nodes, groups: items.map(group => group.name) }
+}

@@ -1,0 +1,81 @@
+import { mkdir, readFile } from 'node:fs/promises'
+import { isIP } from 'node:net'
+import { join, resolve } from 'node:path'
+import { type Logger, pino } from 'pino'
+import { startServer } from './api/server.ts'
+import { siteDir } from './cli/connect.ts'
+import type { Call } from './cli/define.ts'
+import { readKeys } from './cli/keys.ts'
+import { Control } from './control/control.ts'
+import { Tokens } from './control/tokens.ts'
+import { parseKeyFile } from './lib/age.ts'
+import { MusterError } from './lib/errors.ts'
+import { exec } from './lib/exec.ts'
+import { openWorkspace } from './site/workspace.ts'
+import { openSqliteStore } from './state/sqlite.ts'
+import { VERSION } from './version.ts'
+
+interface ServeOptions {
+  readonly data: string
+  readonly listen: string
+  readonly socket?: string
+  readonly key?: string
+  readonly tlsCert?: string
+  readonly tlsKey?: string
+  readonly logLevel: string
+}
+
+/** Wires the server together, runs it until a signal says stop, and takes it apart again. */
+export async function serve({ io, options }: Call<ServeOptions>): Promise<void> {
+  const logger = pino({ level: options.logLevel, base: null, timestamp: pino.stdTimeFunctions.isoTime })
+  const workspace = await openWorkspace(await siteDir(io, options))
+  const data = resolve(io.cwd, options.data)
+  await mkdir(data, { recursive: true, mode: 0o700 })
+  const { host, port } = parseListen(options.listen)
+  const tls = await readTls(options)
+  if (tls === undefined && !isLoopback(host)) {
+    throw new MusterError('USAGE', `${host} is not a loopback address: tokens would travel in clear`, { hint: 'give --tls-cert and --tls-key, or listen on 127.0.0.1 behind a proxy' })
+  }
+  const keys = await readKeys(io, options.key)
+
+  await using store = await openSqliteStore(join(data, 'state.db'))
+  const control = await Control.start(store, workspace, { identities: keys === undefined ? [] : parseKeyFile(keys) })
+  const tokens = await Tokens.load(store)
+  const server = await startServer(
+    { version: VERSION, store, control, tokens },
+    { host, port, socket: resolve(data, options.socket ?? 'muster.sock'), logger, ...(tls && { tls }) },
+  )
+  logger.info({ url: server.url, site: workspace.dir, data, nodes: control.desired.nodes.size, version: VERSION }, 'ready')
+  await notify(io.env['NOTIFY_SOCKET'], 'READY=1', logger)
+  await stopped(io.interrupted)
+  logger.info('stopping')
+  await notify(io.env['NOTIFY_SOCKET'], 'STOPPING=1', logger)
+  await server.close()
+}
+
+/** Tells systemd (Type=notify, NotifyAccess=all). */
+async function notify(socket: string | undefined, message: string, logger: Logger): Promise<void> {
+  if (socket === undefined) return
+  await exec('systemd-notify', [message], { env: { NOTIFY_SOCKET: socket } }).catch((error: unknown) => logger.warn({ err: error }, 'systemd was not told'))
+}
+
+const stopped = (signal: AbortSignal): Promise<void> =>
+  new Promise(done => {
+    if (signal.aborted) done()
+    else signal.addEventListener('abort', () => done(), { once: true })
+  })
+
+function parseListen(text: string): { host: string; port: number } {
+  const [, bracketed, plain, port] = /^(?:\[([^\]]+)\]|([^:]+)):(\d{1,5})$/.exec(text) ?? []
+  const host = bracketed ?? plain
+  if (host === undefined || Number(port) > 65_535) throw new MusterError('USAGE', `${text} is not an address such as 127.0.0.1:7171 or [::1]:7171`)
+  return { host, port: Number(port) }
+}
+
+const isLoopback = (host: string): boolean => host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))
+
+async function readTls(options: ServeOptions): Promise<{ cert: Buffer; key: Buffer } | undefined> {
+  if (options.tlsCert === undefined && options.tlsKey === undefined) return undefined
+  if (options.tlsCert === undefined || options.tlsKey === undefined) throw new MusterError('USAGE', '--tls-cert and --tls-key go together')
+  return { cert: await readFile(options.tlsCert), key: await readFile(options.tlsKey) }
+}
