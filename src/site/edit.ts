@@ -1,5 +1,5 @@
 import { MusterError } from '../lib/errors.ts'
-import { NodeSet, parseNodeSet } from '../lib/nodeset/index.ts'
+import { NodeSet, fold, parseNodeSet } from '../lib/nodeset/index.ts'
 import type { YamlEdit } from '../lib/yaml/edit.ts'
 import type { NodeFileEntry, SiteFile } from './files.ts'
 import type { Site } from './site.ts'
@@ -35,10 +35,10 @@ function joinCluster(site: Site, cluster: string, set: NodeSet): [string, YamlEd
 export function setNodes(site: Site, nodes: string, settings: Settings): FileEdits {
   const set = knownNodes(site, nodes)
   const all = site.files.files.flatMap(file => file.entries.map(entry => ({ file, entry })))
-  const exact = all.findLast(({ entry }) => entry.nodes.equals(set))
-  const last = all.findLast(({ entry }) => entry.nodes.intersection(set).size > 0)
+  const exact = all.findLast(({ entry }) => entry.names.length === set.size && entry.names.every(name => set.has(name)))
+  const last = all.findLast(({ entry }) => entry.names.some(name => set.has(name)))
   const file = exact?.file ?? lastNodesFile(site, last?.file)
-  const key = exact === undefined ? String(set) : keyOf(exact.entry)
+  const key = exact?.entry.key ?? String(set)
   return new Map([[file.path, settingEdits(settings, [key], exact?.entry.layer.tree)]])
 }
 
@@ -56,10 +56,10 @@ export function removeNodes(site: Site, nodes: string): FileEdits {
   const add = (file: string, edit: YamlEdit): void => void edits.set(file, [...(edits.get(file) ?? []), edit])
   for (const file of site.files.files) {
     for (const entry of file.entries) {
-      const rest = entry.nodes.difference(set)
-      if (rest.size === entry.nodes.size) continue
-      if (rest.size === 0) add(file.path, { op: 'delete', path: [keyOf(entry)] })
-      else add(file.path, { op: 'rename', path: [keyOf(entry)], to: String(rest) })
+      const rest = entry.names.filter(name => !set.has(name))
+      if (rest.length === entry.names.length) continue
+      if (rest.length === 0) add(file.path, { op: 'delete', path: [entry.key] })
+      else add(file.path, { op: 'rename', path: [entry.key], to: fold(rest) })
     }
     if (file.kind === 'cluster') leaveCluster(site, file, set, add)
   }
@@ -111,8 +111,6 @@ function knownNodes(site: Site, nodes: string): NodeSet {
   if (set.size === 0) throw new MusterError('NODE_UNKNOWN', `${nodes} names no node`)
   return set
 }
-
-const keyOf = (entry: NodeFileEntry): string => entry.layer.name.slice('node '.length)
 
 function clusterNodes(file: SiteFile): string {
   const value = file.tree?.entries.get('nodes')?.value

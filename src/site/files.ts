@@ -1,11 +1,11 @@
-import { type NodeSet, parseNodeSet } from '../lib/nodeset/index.ts'
+import { parseNodeSet } from '../lib/nodeset/index.ts'
 import { messageOf } from '../lib/errors.ts'
 import { readYaml } from '../lib/yaml/read.ts'
-import type { MapEntry, MapTree, Place, Tree } from '../lib/yaml/tree.ts'
+import type { MapTree, Place, Tree } from '../lib/yaml/tree.ts'
 import type { Layer } from './layers.ts'
 import type { Problem } from './problems.ts'
 import { type FileKind, fileSchemas } from './schema.ts'
-import { MAX_FILE_BYTES, MAX_YAML_BYTES, type SiteSource, type SourceFile } from './source.ts'
+import { MAX_FILE_BYTES, MAX_YAML_BYTES, type SiteSource, type SourceFile, blobId } from './source.ts'
 import { validateTree } from './validate.ts'
 
 /** One YAML file of a site, read. Kept from one version of the site to the next while its content is the same. */
@@ -26,10 +26,17 @@ export interface SiteFile {
 }
 
 export interface NodeFileEntry extends Place {
-  readonly nodes: NodeSet
+  /** As written: n[001-128]. */
+  readonly key: string
+  readonly names: readonly string[]
   readonly layer: Layer
-  readonly groups: MapEntry | undefined
-  readonly appendsGroups: boolean
+  readonly groups: GroupList | undefined
+}
+
+/** What a `groups:` or `groups+:` says, and where. */
+export interface GroupList extends Place {
+  readonly appends: boolean
+  readonly names: readonly (Place & { readonly name: string })[]
 }
 
 export interface SiteFiles {
@@ -47,13 +54,9 @@ export async function readSiteFiles(source: SiteSource, previous?: SiteFiles): P
   const problems: Problem[] = listed.flatMap(refusal)
   const readable = listed.filter(file => refusal(file).length === 0)
 
-  const files: SiteFile[] = []
-  for (const file of readable) {
-    const role = roleOf(file.path)
-    if (role !== undefined) files.push(await readSiteFile(source, file, role, known.get(file.path)))
-  }
-  const blobs = new Map<string, string>()
-  for (const file of readable) if (file.path.startsWith('files/')) blobs.set(file.path.slice('files/'.length), await source.blob(file))
+  const files = (await Promise.all(readable.map(file => readSiteFile(source, file, known.get(file.path))))).filter(file => file !== undefined)
+  const carried = readable.filter(file => file.path.startsWith('files/'))
+  const blobs = new Map(await Promise.all(carried.map(async file => [file.path.slice('files/'.length), await source.blob(file)] as const)))
   const sameBlobs = previous !== undefined && previous.blobs.size === blobs.size && [...blobs].every(([path, blob]) => previous.blobs.get(path) === blob)
   const images = new Set(readable.flatMap(file => /^images\/([^/]+)\/image\.yaml$/.exec(file.path)?.[1] ?? []))
   return { files, blobs: sameBlobs ? previous.blobs : blobs, images, problems: [...problems, ...files.flatMap(file => file.problems)] }
@@ -87,10 +90,13 @@ function refusal(file: SourceFile): Problem[] {
 
 const mebibytes = (bytes: number): number => Math.round(bytes / 2 ** 20)
 
-async function readSiteFile(source: SiteSource, file: SourceFile, role: Role, known: SiteFile | undefined): Promise<SiteFile> {
-  if (known !== undefined && known.blob === (await source.blob(file))) return known
+async function readSiteFile(source: SiteSource, file: SourceFile, known: SiteFile | undefined): Promise<SiteFile | undefined> {
+  const role = roleOf(file.path)
+  if (role === undefined) return undefined
+  if (known !== undefined && known.blob === file.blob) return known
   const content = await source.read(file)
-  return parseSiteFile(file.path, role, await source.blob(file), content)
+  const blob = file.blob ?? blobId(content)
+  return known !== undefined && known.blob === blob ? known : parseSiteFile(file.path, role, blob, content)
 }
 
 function parseSiteFile(path: string, role: Role, blob: string, content: Buffer): SiteFile {
@@ -141,20 +147,29 @@ function layersOf(file: string, kind: FileKind, name: string, tree: MapTree): La
   ]
 }
 
+export function groupList(tree: MapTree | undefined): GroupList | undefined {
+  const replaced = tree?.entries.get('groups')
+  const entry = replaced ?? tree?.entries.get('groups+')
+  if (entry?.value.kind !== 'list') return undefined
+  const names = entry.value.items.flatMap(item => (item.kind === 'scalar' ? [{ name: String(item.value), line: item.line, column: item.column }] : []))
+  return { line: entry.line, column: entry.column, appends: replaced === undefined, names }
+}
+
+/** Sites may list tens of thousands of nodes one by one: those need no parsing. */
+const PLAIN_NAME = /^[a-z][a-z0-9]{0,14}$/
+
 function nodeEntries(file: string, tree: MapTree | undefined): { entries: NodeFileEntry[]; problems: Problem[] } {
   const entries: NodeFileEntry[] = []
   const problems: Problem[] = []
   for (const [key, { value, line, column }] of tree?.entries ?? []) {
     try {
       const body: Tree = value.kind === 'map' ? value : { kind: 'map', entries: new Map(), line, column }
-      const replaced = body.entries.get('groups')
-      const appended = body.entries.get('groups+')
       entries.push({
         ...{ line, column },
-        nodes: parseNodeSet(key),
+        key,
+        names: PLAIN_NAME.test(key) ? [key] : [...parseNodeSet(key)],
         layer: { name: `node ${key}`, file, tree: body },
-        groups: replaced ?? appended,
-        appendsGroups: replaced === undefined,
+        groups: groupList(body),
       })
     } catch (error) {
       problems.push({ file, line, column, path: key, message: messageOf(error) })

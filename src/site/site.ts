@@ -1,9 +1,8 @@
-import { type GroupResolver, NodeSet, compareNames, numbersOf, parseNodeSet } from '../lib/nodeset/index.ts'
+import { type GroupResolver, NodeSet, numbersOf, parseNodeSet } from '../lib/nodeset/index.ts'
 import { MusterError, messageOf } from '../lib/errors.ts'
 import { didYouMean } from '../lib/suggest.ts'
 import { createRenderer } from '../lib/template.ts'
-import type { MapEntry } from '../lib/yaml/tree.ts'
-import { type NodeFileEntry, type SiteFile, type SiteFiles, readSiteFiles } from './files.ts'
+import { type NodeFileEntry, type SiteFile, type SiteFiles, groupList, readSiteFiles } from './files.ts'
 import { type Branch, LayerMerger } from './layers.ts'
 import type { Problem } from './problems.ts'
 import { type Plain, Resolver } from './resolve.ts'
@@ -19,7 +18,7 @@ export interface Site {
   readonly recipients: readonly string[]
   readonly groups: ReadonlyMap<string, SiteGroup>
   readonly clusters: ReadonlyMap<string, NodeSet>
-  /** In natural order. */
+  /** In the order of the files. */
   readonly nodes: ReadonlyMap<string, SiteNode>
   readonly sets: GroupResolver
   /** What is wrong with how it hangs together: unknown groups, circles, nodes in no cluster or in two. */
@@ -70,14 +69,10 @@ export async function openSite(source: SiteSource, previous?: Site): Promise<Sit
 function buildSite(files: SiteFiles, known?: SiteMemory): Site {
   const problems: Problem[] = []
   const main = files.files.find(file => file.kind === 'site')
-  const groups = readGroups(files, problems)
-  const members = readNodes(files, groups, problems)
-  const clusters = readClusters(files, members, groups, problems)
   const name = textAt(main, 'site') ?? 'site'
-  const nodes = new Map<string, SiteNode>()
-  const clusterOf = new Map([...clusters].flatMap(([cluster, set]) => [...set].map(node => [node, cluster] as const)))
-  for (const [node, draft] of members) nodes.set(node, { ...draft, cluster: clusterOf.get(node) ?? name })
-
+  const groups = readGroups(files, problems)
+  const nodes = readNodes(files, groups, name, problems)
+  const clusters = readClusters(files, nodes, groups, problems)
   const memory = known ?? { merger: new LayerMerger(), resolver: new Resolver(createRenderer()), resolved: new WeakMap() }
   const groupLayers = new Map([...groups].map(([group, { file }]) => [group, file.layers]))
   const clusterLayers = new Map(files.files.filter(file => file.kind === 'cluster').map(file => [file.name, file.layers]))
@@ -135,7 +130,7 @@ function readGroups(files: SiteFiles, problems: Problem[]): Map<string, SiteGrou
     const known = lineages.get(name)
     if (known !== undefined) return known
     const file = byName.get(name)
-    const parents = groupNames(file?.tree?.entries.get('groups'))
+    const parents = groupList(file?.tree)?.names ?? []
     const lineage: string[] = []
     for (const { name: parent, line, column } of parents) {
       const at = { file: file?.path ?? '', line, column, path: 'groups' }
@@ -152,14 +147,15 @@ function readGroups(files: SiteFiles, problems: Problem[]): Map<string, SiteGrou
   return new Map([...byName].map(([name, file]) => [name, { name, file, lineage: lineageOf(name, []) }]))
 }
 
-type NodeDraft = Omit<SiteNode, 'cluster'>
+/** Its cluster is known last: the members of a cluster may be said by group. */
+type NodeDraft = SiteNode & { cluster: string }
 
-function readNodes(files: SiteFiles, groups: ReadonlyMap<string, SiteGroup>, problems: Problem[]): Map<string, NodeDraft> {
+function readNodes(files: SiteFiles, groups: ReadonlyMap<string, SiteGroup>, cluster: string, problems: Problem[]): Map<string, NodeDraft> {
   const entriesOf = new Map<string, NodeFileEntry[]>()
   for (const file of files.files) {
     for (const entry of file.entries) {
       reportUnknownGroups(entry, groups, problems)
-      for (const name of entry.nodes) {
+      for (const name of entry.names) {
         const list = entriesOf.get(name)
         if (list === undefined) entriesOf.set(name, [entry])
         else list.push(entry)
@@ -168,25 +164,31 @@ function readNodes(files: SiteFiles, groups: ReadonlyMap<string, SiteGroup>, pro
   }
   const lineages = new Map<string, readonly string[]>()
   const nodes = new Map<string, NodeDraft>()
-  for (const name of [...entriesOf.keys()].sort(compareNames)) {
-    const entries = entriesOf.get(name) ?? []
-    const listed = entries.reduce<string[]>((found, entry) => {
-      if (entry.groups === undefined) return found
-      const own = groupNames(entry.groups).map(group => group.name)
-      return entry.appendsGroups ? [...found, ...own] : own
-    }, [])
+  for (const [name, entries] of entriesOf) {
+    const listed = listedGroups(entries)
     const key = listed.join(' ')
     let all = lineages.get(key)
     if (all === undefined) lineages.set(key, (all = [...new Set(listed.flatMap(group => groups.get(group)?.lineage ?? []))]))
-    nodes.set(name, { name, groups: all, entries })
+    nodes.set(name, { name, cluster, groups: all, entries })
   }
   return nodes
 }
 
+/** The groups a node names, later entries replacing or adding to those of earlier ones. */
+function listedGroups(entries: readonly NodeFileEntry[]): readonly string[] {
+  let listed: readonly string[] = []
+  for (const { groups } of entries) {
+    if (groups === undefined) continue
+    const own = groups.names.map(group => group.name)
+    listed = groups.appends ? [...listed, ...own] : own
+  }
+  return listed
+}
+
 function reportUnknownGroups(entry: NodeFileEntry, groups: ReadonlyMap<string, SiteGroup>, problems: Problem[]): void {
-  for (const { name, line, column } of groupNames(entry.groups)) {
+  for (const { name, line, column } of entry.groups?.names ?? []) {
     if (groups.has(name)) continue
-    const path = `${entry.layer.name.slice('node '.length)}.groups`
+    const path = `${entry.key}.groups`
     problems.push({ file: entry.layer.file, line, column, path, message: `there is no group ${name}${didYouMean(name, groups.keys())}` })
   }
 }
@@ -208,7 +210,11 @@ function readClusters(files: SiteFiles, nodes: ReadonlyMap<string, NodeDraft>, g
       const [first] = taken
       if (first !== undefined) problems.push({ ...at, message: `${NodeSet.of(taken)}: in cluster ${owner.get(first)} already` })
       const own = set.difference(NodeSet.of([...unknown, ...taken]))
-      for (const name of own) owner.set(name, file.name)
+      for (const name of own) {
+        owner.set(name, file.name)
+        const node = nodes.get(name)
+        if (node !== undefined) node.cluster = file.name
+      }
       clusters.set(file.name, own)
     } catch (error) {
       problems.push({ ...at, message: messageOf(error) })
@@ -256,9 +262,4 @@ function readRecipients(main: SiteFile | undefined): string[] {
 function textAt(file: SiteFile | undefined, key: string): string | undefined {
   const value = file?.tree?.entries.get(key)?.value
   return value?.kind === 'scalar' && typeof value.value === 'string' ? value.value : undefined
-}
-
-function groupNames(entry: MapEntry | undefined): { readonly name: string; readonly line: number; readonly column: number }[] {
-  if (entry?.value.kind !== 'list') return []
-  return entry.value.items.flatMap(item => (item.kind === 'scalar' ? [{ name: String(item.value), line: item.line, column: item.column }] : []))
 }

@@ -122,7 +122,7 @@ const isPlainInFlow = (text: string): boolean => isPlainInBlock(text) && !/[,[\]
 /** Whether plain text is a string, also for readers of YAML 1.1: not `on`, not `2024-01-31`, not `52:54:00` (base 60). */
 const isPlainString = (text: string): boolean =>
   plainValue(text) === text &&
-  !/^(?:y|n|yes|no|on|off|=|<<)$/i.test(text) &&
+  !/^(?:yes|no|on|off|=|<<)$/i.test(text) &&
   !/^[-+]?[0-9][0-9_,]*$/.test(text) &&
   !/^[0-9a-fA-F]*[0-9:][0-9a-fA-F]*:/.test(text) &&
   !/^[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}/.test(text)
