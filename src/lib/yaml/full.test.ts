@@ -117,8 +117,8 @@ describe('names every problem with its line and column', () => {
   })
 
   test('a bomb of brackets is a problem like any other', () => {
-    expect(readYaml('['.repeat(50_000)).problems[0]?.message).toBe('is nested more than 64 levels deep')
+    expect(readYaml('['.repeat(10_000)).problems[0]?.message).toBe('is nested more than 64 levels deep')
     expect(readYaml('a: '.repeat(5000)).problems.length).toBeGreaterThan(0)
-    expect(readYaml('- '.repeat(50_000)).problems[0]?.message).toBe('is nested more than 64 levels deep')
+    expect(readYaml('- '.repeat(10_000)).problems[0]?.message).toBe('is nested more than 64 levels deep')
   })
 })
