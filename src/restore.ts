@@ -5,10 +5,18 @@ import type { Call } from './cli/define.ts'
 import { restoreSqlite } from './state/restore.ts'
 
 /** Works on the data directory itself: there is no server to ask while its state is being replaced. */
-export async function restore({ io, out, args: [file = ''], options }: Call<{ data: string; yes?: boolean }>): Promise<void> {
+export async function restore({
+  io,
+  out,
+  args: [file = ''],
+  options,
+}: Call<{ data: string; yes?: boolean }>): Promise<void> {
   const data = resolve(io.cwd, options.data)
   await confirm(io, `replace the state in ${options.data} by ${file}?`, options.yes)
   await mkdir(data, { recursive: true, mode: 0o700 })
   await restoreSqlite(resolve(io.cwd, file), join(data, 'state.db'))
-  await out.result({ restored: file, data }, () => [`${file} restored into ${options.data}; what was there is kept as state.db.before-restore`, 'next: start the server'])
+  await out.result({ restored: file, data }, () => [
+    `${file} restored into ${options.data}; what was there is kept as state.db.before-restore`,
+    'next: start the server',
+  ])
 }

@@ -34,7 +34,9 @@ export async function serve({ io, options }: Call<ServeOptions>): Promise<void> 
   const { host, port } = parseListen(options.listen)
   const tls = await readTls(options)
   if (tls === undefined && !isLoopback(host)) {
-    throw new MusterError('USAGE', `${host} is not a loopback address: tokens would travel in clear`, { hint: 'give --tls-cert and --tls-key, or listen on 127.0.0.1 behind a proxy' })
+    throw new MusterError('USAGE', `${host} is not a loopback address: tokens would travel in clear`, {
+      hint: 'give --tls-cert and --tls-key, or listen on 127.0.0.1 behind a proxy',
+    })
   }
   const keys = await readKeys(io, options.key)
 
@@ -45,7 +47,10 @@ export async function serve({ io, options }: Call<ServeOptions>): Promise<void> 
     { version: VERSION, store, control, tokens },
     { host, port, socket: resolve(data, options.socket ?? 'muster.sock'), logger, ...(tls && { tls }) },
   )
-  logger.info({ url: server.url, site: workspace.dir, data, nodes: control.desired.nodes.size, version: VERSION }, 'ready')
+  logger.info(
+    { url: server.url, site: workspace.dir, data, nodes: control.desired.nodes.size, version: VERSION },
+    'ready',
+  )
   await notify(io.env['NOTIFY_SOCKET'], 'READY=1', logger)
   await stopped(io.interrupted)
   logger.info('stopping')
@@ -56,7 +61,9 @@ export async function serve({ io, options }: Call<ServeOptions>): Promise<void> 
 /** Tells systemd (Type=notify, NotifyAccess=all). */
 async function notify(socket: string | undefined, message: string, logger: Logger): Promise<void> {
   if (socket === undefined) return
-  await exec('systemd-notify', [message], { env: { NOTIFY_SOCKET: socket } }).catch((error: unknown) => logger.warn({ err: error }, 'systemd was not told'))
+  await exec('systemd-notify', [message], { env: { NOTIFY_SOCKET: socket } }).catch((error: unknown) =>
+    logger.warn({ err: error }, 'systemd was not told'),
+  )
 }
 
 const stopped = (signal: AbortSignal): Promise<void> =>
@@ -68,14 +75,17 @@ const stopped = (signal: AbortSignal): Promise<void> =>
 function parseListen(text: string): { host: string; port: number } {
   const [, bracketed, plain, port] = /^(?:\[([^\]]+)\]|([^:]+)):(\d{1,5})$/.exec(text) ?? []
   const host = bracketed ?? plain
-  if (host === undefined || Number(port) > 65_535) throw new MusterError('USAGE', `${text} is not an address such as 127.0.0.1:7171 or [::1]:7171`)
+  if (host === undefined || Number(port) > 65_535)
+    throw new MusterError('USAGE', `${text} is not an address such as 127.0.0.1:7171 or [::1]:7171`)
   return { host, port: Number(port) }
 }
 
-const isLoopback = (host: string): boolean => host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))
+const isLoopback = (host: string): boolean =>
+  host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))
 
 async function readTls(options: ServeOptions): Promise<{ cert: Buffer; key: Buffer } | undefined> {
   if (options.tlsCert === undefined && options.tlsKey === undefined) return undefined
-  if (options.tlsCert === undefined || options.tlsKey === undefined) throw new MusterError('USAGE', '--tls-cert and --tls-key go together')
+  if (options.tlsCert === undefined || options.tlsKey === undefined)
+    throw new MusterError('USAGE', '--tls-cert and --tls-key go together')
   return { cert: await readFile(options.tlsCert), key: await readFile(options.tlsKey) }
 }

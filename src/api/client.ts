@@ -43,7 +43,9 @@ export class ApiClient {
 
   /** Events as they happen, until the connection ends. */
   async *events(query: Query = {}): AsyncGenerator<EventReply> {
-    const response = await this.#send('GET', withQuery('/api/v1/events/stream', query), undefined, { accept: 'text/event-stream' })
+    const response = await this.#send('GET', withQuery('/api/v1/events/stream', query), undefined, {
+      accept: 'text/event-stream',
+    })
     for await (const line of createInterface({ input: response })) {
       if (line.startsWith('data: ')) yield JSON.parse(line.slice('data: '.length)) as EventReply
     }
@@ -62,7 +64,12 @@ export class ApiClient {
     }
   }
 
-  async #send(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<IncomingMessage> {
+  async #send(
+    method: string,
+    path: string,
+    body?: unknown,
+    headers: Record<string, string> = {},
+  ): Promise<IncomingMessage> {
     const { server, token } = this.#options
     const isUrl = /^https?:\/\//.test(server)
     const text = body === undefined ? undefined : JSON.stringify(body)
@@ -92,7 +99,9 @@ export class ApiClient {
 }
 
 const withQuery = (path: string, query: Query): string => {
-  const wanted = Object.entries(query).flatMap(([key, value]) => (value === undefined ? [] : [[key, String(value)] as [string, string]]))
+  const wanted = Object.entries(query).flatMap(([key, value]) =>
+    value === undefined ? [] : [[key, String(value)] as [string, string]],
+  )
   return wanted.length === 0 ? path : `${path}?${new URLSearchParams(wanted)}`
 }
 
@@ -108,10 +117,21 @@ async function problemOf(response: IncomingMessage): Promise<MusterError> {
   if (code === undefined || message === undefined || !isErrorCode(code)) {
     return new MusterError('INTERNAL', `the server answered with status ${response.statusCode}`)
   }
-  return new MusterError(code, message, { ...(hint !== undefined && { hint }), ...(details !== undefined && { details }) })
+  return new MusterError(code, message, {
+    ...(hint !== undefined && { hint }),
+    ...(details !== undefined && { details }),
+  })
 }
 
 function unreachable(server: string, error: Error & { code?: string }): MusterError {
-  const reasons: Record<string, string> = { ENOENT: 'there is no such socket', ECONNREFUSED: 'nobody listens there', EACCES: 'only root may use this socket' }
-  return new MusterError('SERVER_UNREACHABLE', `cannot reach the server at ${server}: ${reasons[error.code ?? ''] ?? error.message}`, { cause: error })
+  const reasons: Record<string, string> = {
+    ENOENT: 'there is no such socket',
+    ECONNREFUSED: 'nobody listens there',
+    EACCES: 'only root may use this socket',
+  }
+  return new MusterError(
+    'SERVER_UNREACHABLE',
+    `cannot reach the server at ${server}: ${reasons[error.code ?? ''] ?? error.message}`,
+    { cause: error },
+  )
 }

@@ -8,8 +8,18 @@ export function measure(app: Api, context: ApiContext): void {
   const [registry] = registers as [Registry]
   collectDefaultMetrics({ register: registry })
   const labelNames = ['method', 'route', 'status'] as const
-  const requests = new Counter({ name: 'muster_http_requests_total', help: 'Requests by route and status.', labelNames, registers })
-  const errors = new Counter({ name: 'muster_http_errors_total', help: 'Replies with status 400 or above.', labelNames, registers })
+  const requests = new Counter({
+    name: 'muster_http_requests_total',
+    help: 'Requests by route and status.',
+    labelNames,
+    registers,
+  })
+  const errors = new Counter({
+    name: 'muster_http_errors_total',
+    help: 'Replies with status 400 or above.',
+    labelNames,
+    registers,
+  })
   const seconds = new Histogram({
     name: 'muster_http_request_seconds',
     help: 'Time until the reply was sent.',
@@ -28,13 +38,21 @@ export function measure(app: Api, context: ApiContext): void {
   const gauges: { name: string; help: string; read: () => Promise<number> }[] = [
     { name: 'muster_nodes', help: 'Nodes with desired state.', read: async () => context.control.desired.nodes.size },
     { name: 'muster_revision', help: 'Revision of the state.', read: () => context.store.revision() },
-    { name: 'muster_generation', help: 'Generation of the site in force.', read: async () => (await currentGeneration(context.store)).generation?.number ?? 0 },
+    {
+      name: 'muster_generation',
+      help: 'Generation of the site in force.',
+      read: async () => (await currentGeneration(context.store)).generation?.number ?? 0,
+    },
   ]
   for (const { name, help, read } of gauges) {
     const gauge: Gauge = new Gauge({ name, help, registers, collect: async () => gauge.set(await read()) })
   }
-  app.get('/metrics', { config: { role: 'viewer' }, schema: { summary: 'Metrics for Prometheus', tags: ['server'] } }, async (_, reply) => {
-    void reply.type(registry.contentType)
-    return registry.metrics()
-  })
+  app.get(
+    '/metrics',
+    { config: { role: 'viewer' }, schema: { summary: 'Metrics for Prometheus', tags: ['server'] } },
+    async (_, reply) => {
+      void reply.type(registry.contentType)
+      return registry.metrics()
+    },
+  )
 }

@@ -11,7 +11,10 @@ export function sendProblem(error: unknown, request: FastifyRequest, reply: Fast
   const body: ProblemReply = { code: known.code, message: known.message, hint: known.hint, details: [...known.details] }
   if (known.status === 401) void reply.header('www-authenticate', 'Bearer')
   if (known.status === 429) void reply.header('retry-after', '1')
-  void reply.status(STATUS_CODES[known.status] === undefined ? 400 : known.status).type('application/json').send(body)
+  void reply
+    .status(STATUS_CODES[known.status] === undefined ? 400 : known.status)
+    .type('application/json')
+    .send(body)
 }
 
 function asMusterError(error: unknown): MusterError {
@@ -20,11 +23,15 @@ function asMusterError(error: unknown): MusterError {
     return error.code === 'EXEC_FAILED' ? new MusterError('INTERNAL', 'a program that was needed failed') : error
   }
   if (hasZodFastifySchemaValidationErrors(error)) {
-    const details = error.validation.map(issue => `${issue.instancePath.replace(/^\//, '').replaceAll('/', '.') || error.validationContext}: ${issue.message}`)
+    const details = error.validation.map(
+      issue =>
+        `${issue.instancePath.replace(/^\//, '').replaceAll('/', '.') || error.validationContext}: ${issue.message}`,
+    )
     return new MusterError('REQUEST_INVALID', `the ${error.validationContext ?? 'request'} is not valid`, { details })
   }
   const { code, statusCode, message } = error as Partial<FastifyError>
   if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return new MusterError('BODY_TOO_LARGE', 'the body is too large')
-  if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) return new MusterError('REQUEST_INVALID', message ?? 'the request is not valid')
+  if (statusCode !== undefined && statusCode >= 400 && statusCode < 500)
+    return new MusterError('REQUEST_INVALID', message ?? 'the request is not valid')
   return new MusterError('INTERNAL', 'something failed inside the server')
 }

@@ -50,7 +50,15 @@ export const ExplanationReply = z.strictObject({
 export const DiffReply = z.strictObject({
   added: z.string(),
   removed: z.string(),
-  changes: z.array(z.strictObject({ nodes: z.string(), count: z.int(), path: z.string(), summary: z.string(), at: z.string().optional() })),
+  changes: z.array(
+    z.strictObject({
+      nodes: z.string(),
+      count: z.int(),
+      path: z.string(),
+      summary: z.string(),
+      at: z.string().optional(),
+    }),
+  ),
   nodes: z.int(),
 })
 
@@ -90,7 +98,11 @@ export const AddNodes = z.strictObject({
   nodes: z.string().min(1).max(100_000).describe('Node set.'),
   set: Settings.default({}).describe('Dotted path → value.'),
   cluster: z.string().max(63).optional().describe('Cluster to put them into, where the site has several.'),
-  file: z.string().regex(/^nodes(\/[a-z0-9_-]+)?\.yaml$/).optional().describe('nodes.yaml or nodes/NAME.yaml'),
+  file: z
+    .string()
+    .regex(/^nodes(\/[a-z0-9_-]+)?\.yaml$/)
+    .optional()
+    .describe('nodes.yaml or nodes/NAME.yaml'),
   message: Message,
 })
 export const SetNodes = z.strictObject({ nodes: z.string().min(1).max(100_000), set: Settings, message: Message })
@@ -114,7 +126,11 @@ export const TokenReply = z.strictObject({
 export const CreateToken = z.strictObject({
   name: z.string().regex(/^[a-zA-Z0-9][a-zA-Z0-9._-]{0,62}$/, 'letters, digits, . _ -'),
   role: z.enum(ROLES),
-  seconds: z.int().min(60).max(366 * 86_400).describe('How long it is valid.'),
+  seconds: z
+    .int()
+    .min(60)
+    .max(366 * 86_400)
+    .describe('How long it is valid.'),
 })
 export const CreatedToken = z.strictObject({ token: z.string().describe('Shown once, never again.'), info: TokenReply })
 export const TokenList = z.strictObject({ items: z.array(TokenReply) })

@@ -38,13 +38,17 @@ const MAX_CONNECTIONS = 4096
 /** Whoever connects has this long to say what it wants. */
 const HEADERS_TIMEOUT = 10_000
 
-export async function startServer(context: Omit<ApiContext, 'stopping'>, options: ServerOptions): Promise<RunningServer> {
+export async function startServer(
+  context: Omit<ApiContext, 'stopping'>,
+  options: ServerOptions,
+): Promise<RunningServer> {
   const stop = new AbortController()
   const localServer: { current?: Server } = {}
   const app = await buildApi(
     { ...context, stopping: stop.signal },
     options,
-    request => localServer.current !== undefined && (request.raw.socket as { server?: unknown }).server === localServer.current,
+    request =>
+      localServer.current !== undefined && (request.raw.socket as { server?: unknown }).server === localServer.current,
   )
   await app.listen({ host: options.host, port: options.port })
   try {
@@ -66,7 +70,11 @@ export async function startServer(context: Omit<ApiContext, 'stopping'>, options
 }
 
 /** The whole API, not yet listening. */
-export async function buildApi(context: ApiContext, options: Pick<ServerOptions, 'logger' | 'tls' | 'limits'>, isLocal: (request: FastifyRequest) => boolean): Promise<Api> {
+export async function buildApi(
+  context: ApiContext,
+  options: Pick<ServerOptions, 'logger' | 'tls' | 'limits'>,
+  isLocal: (request: FastifyRequest) => boolean,
+): Promise<Api> {
   const app = fastify({
     ...(options.logger === undefined ? { logger: false } : { loggerInstance: options.logger }),
     ...(options.tls !== undefined && { https: options.tls }),
@@ -84,23 +92,44 @@ export async function buildApi(context: ApiContext, options: Pick<ServerOptions,
   // Replies are ours: they are checked against their schemas in tests, not on every request.
   app.setSerializerCompiler(() => JSON.stringify)
   app.setErrorHandler(sendProblem)
-  app.setNotFoundHandler((request, reply) => sendProblem(new MusterError('ROUTE_UNKNOWN', `there is no ${request.method} ${request.url.split('?')[0]}`), request, reply))
+  app.setNotFoundHandler((request, reply) =>
+    sendProblem(
+      new MusterError('ROUTE_UNKNOWN', `there is no ${request.method} ${request.url.split('?')[0]}`),
+      request,
+      reply,
+    ),
+  )
 
   guard(app, context.tokens, isLocal, { ...DEFAULT_LIMITS, ...options.limits })
   await app.register(swagger, {
     openapi: {
       openapi: '3.1.0',
-      info: { title: 'Muster', version: context.version, description: 'Errors are `{ code, message, hint, details }`.' },
+      info: {
+        title: 'Muster',
+        version: context.version,
+        description: 'Errors are `{ code, message, hint, details }`.',
+      },
       components: { securitySchemes: { token: { type: 'http', scheme: 'bearer' } } },
       security: [{ token: [] }],
     },
     transform: jsonSchemaTransform,
   })
-  for (const routes of [healthRoutes, nodeRoutes, groupRoutes, siteRoutes, eventRoutes, tokenRoutes, backupRoutes]) routes(app, context)
+  for (const routes of [healthRoutes, nodeRoutes, groupRoutes, siteRoutes, eventRoutes, tokenRoutes, backupRoutes])
+    routes(app, context)
   measure(app, context)
   app.get('/api/v1/openapi.json', { config: { role: 'viewer' }, schema: { hide: true } }, async () => app.swagger())
   app.addHook('onResponse', async (request, reply) => {
-    request.log.info({ method: request.method, path: request.routeOptions.url, status: reply.statusCode, ms: Math.round(reply.elapsedTime), actor: request.actor?.name, from: request.actor?.from }, 'request')
+    request.log.info(
+      {
+        method: request.method,
+        path: request.routeOptions.url,
+        status: reply.statusCode,
+        ms: Math.round(reply.elapsedTime),
+        actor: request.actor?.name,
+        from: request.actor?.from,
+      },
+      'request',
+    )
   })
   await app.ready()
   return app

@@ -5,7 +5,7 @@ import type { Io } from './io.ts'
 /** Goes on only with a yes: the flag, or an answer at the terminal. Off a terminal it never waits for one. */
 export async function confirm(io: Io, question: string, yes: boolean | undefined): Promise<void> {
   if (yes === true) return
-  if (io.stdin.isTTY !== true) throw new MusterError('CONFIRMATION_NEEDED', `${question} cannot be asked here`)
+  if (io.stdin.isTTY !== true) throw new MusterError('CONFIRMATION_NEEDED', `not confirmed: ${question}`)
   const terminal = createInterface({ input: io.stdin, output: io.stderr })
   try {
     const answer = await terminal.question(`${question} [y/N] `, { signal: io.interrupted })

@@ -7,7 +7,11 @@ export interface Candidates {
 }
 
 /** candidates(['node', 'sh'], …) → show. The last word is the one being typed, possibly empty. */
-export function candidates(words: readonly string[], commands: readonly CommandSpec[], globals: readonly OptionSpec[]): Candidates {
+export function candidates(
+  words: readonly string[],
+  commands: readonly CommandSpec[],
+  globals: readonly OptionSpec[],
+): Candidates {
   const typed = words.at(-1) ?? ''
   let level: readonly CommandSpec[] = commands
   let command: CommandSpec | undefined
@@ -23,9 +27,14 @@ export function candidates(words: readonly string[], commands: readonly CommandS
     }
   }
   if (pending !== undefined) return fromSpec(pending, typed)
-  if (typed.startsWith('-')) return { words: [...(command?.options ?? []), ...globals].map(flagOf).filter(flag => flag.word.startsWith(typed)) }
+  if (typed.startsWith('-'))
+    return { words: [...(command?.options ?? []), ...globals].map(flagOf).filter(flag => flag.word.startsWith(typed)) }
   if (level.length > 0 && argument === 0) {
-    return { words: level.filter(one => one.hidden !== true && one.name.startsWith(typed)).map(one => ({ word: one.name, about: one.about })) }
+    return {
+      words: level
+        .filter(one => one.hidden !== true && one.name.startsWith(typed))
+        .map(one => ({ word: one.name, about: one.about })),
+    }
   }
   const spec = argumentAt(command?.args ?? [], argument)
   return spec === undefined ? { words: [] } : fromSpec(spec, typed)
@@ -41,10 +50,18 @@ function fromSpec({ choices, completes }: ArgumentSpec | OptionSpec, typed: stri
   return { words, ...(completes !== undefined && { names: completes }) }
 }
 
-function optionNamed(word: string, command: CommandSpec | undefined, globals: readonly OptionSpec[]): OptionSpec | undefined {
+function optionNamed(
+  word: string,
+  command: CommandSpec | undefined,
+  globals: readonly OptionSpec[],
+): OptionSpec | undefined {
   return [...(command?.options ?? []), ...globals].find(option => option.flags.split(/[ ,]+/).includes(word))
 }
 
-const takesValue = (option: OptionSpec | undefined): OptionSpec | undefined => (option?.flags.includes('<') === true ? option : undefined)
+const takesValue = (option: OptionSpec | undefined): OptionSpec | undefined =>
+  option?.flags.includes('<') === true ? option : undefined
 
-const flagOf = ({ flags, about }: OptionSpec): { word: string; about: string } => ({ word: /--[\w-]+/.exec(flags)?.[0] ?? flags, about })
+const flagOf = ({ flags, about }: OptionSpec): { word: string; about: string } => ({
+  word: /--[\w-]+/.exec(flags)?.[0] ?? flags,
+  about,
+})

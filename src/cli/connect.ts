@@ -7,13 +7,17 @@ import type { GlobalOptions, Io } from './io.ts'
 const DEFAULT_SOCKET = '/var/lib/muster/muster.sock'
 
 export function connect(io: Io, options: GlobalOptions): ApiClient {
-  return new ApiClient({ server: options.server ?? io.env['MUSTER_SERVER'] ?? DEFAULT_SOCKET, token: io.env['MUSTER_TOKEN'] })
+  return new ApiClient({
+    server: options.server ?? io.env['MUSTER_SERVER'] ?? DEFAULT_SOCKET,
+    token: io.env['MUSTER_TOKEN'],
+  })
 }
 
 /** The site that was named, or the one the current directory is in. */
 export async function siteDir(io: Io, options: GlobalOptions, given?: string): Promise<string> {
   const found = await findSiteDir(io, options, given)
-  if (found === undefined) throw new MusterError('SITE_NOT_FOUND', `${io.cwd} is not in a site (no site.yaml here or above)`)
+  if (found === undefined)
+    throw new MusterError('SITE_NOT_FOUND', `${io.cwd} is not in a site (no site.yaml here or above)`)
   return found
 }
 

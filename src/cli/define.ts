@@ -51,14 +51,18 @@ export interface CommandSpec {
 }
 
 export function buildCommand(spec: CommandSpec, run: (action: Action, command: Command) => Promise<void>): Command {
-  const command = new Command(spec.name).summary(spec.about).description([spec.about, spec.details].filter(Boolean).join('\n\n'))
+  const command = new Command(spec.name)
+    .summary(spec.about)
+    .description([spec.about, spec.details].filter(Boolean).join('\n\n'))
   for (const { name, about, choices } of spec.args ?? []) {
     const argument = new Argument(name, about)
     command.addArgument(choices === undefined ? argument : argument.choices(choices))
   }
   for (const option of spec.options ?? []) command.addOption(buildOption(option))
-  if (spec.examples !== undefined) command.addHelpText('after', `\nExamples:\n${spec.examples.map(line => `  ${line}`).join('\n')}`)
-  for (const child of spec.commands ?? []) command.addCommand(buildCommand(child, run), { hidden: child.hidden === true })
+  if (spec.examples !== undefined)
+    command.addHelpText('after', `\nExamples:\n${spec.examples.map(line => `  ${line}`).join('\n')}`)
+  for (const child of spec.commands ?? [])
+    command.addCommand(buildCommand(child, run), { hidden: child.hidden === true })
   const load = spec.action
   if (load !== undefined) command.action(async () => run(await load(), command))
   return command

@@ -18,7 +18,10 @@ export const ENVIRONMENT = [
 ] as const
 
 /** Every command that can be typed, with its full name. */
-export function* leaves(commands: readonly CommandSpec[], prefix = 'muster'): Generator<{ readonly name: string; readonly spec: CommandSpec }> {
+export function* leaves(
+  commands: readonly CommandSpec[],
+  prefix = 'muster',
+): Generator<{ readonly name: string; readonly spec: CommandSpec }> {
   for (const spec of commands) {
     if (spec.hidden === true) continue
     const name = `${prefix} ${spec.name}`
@@ -27,7 +30,8 @@ export function* leaves(commands: readonly CommandSpec[], prefix = 'muster'): Ge
   }
 }
 
-export const usage = (name: string, spec: CommandSpec): string => [name, ...(spec.args ?? []).map(arg => arg.name), ...(spec.options === undefined ? [] : ['[options]'])].join(' ')
+export const usage = (name: string, spec: CommandSpec): string =>
+  [name, ...(spec.args ?? []).map(arg => arg.name), ...(spec.options === undefined ? [] : ['[options]'])].join(' ')
 
 /** The manual page, in troff's man macros. */
 export function renderMan(commands: readonly CommandSpec[], globals: readonly OptionSpec[], version: string): string {
@@ -50,15 +54,24 @@ export function renderMan(commands: readonly CommandSpec[], globals: readonly Op
     if (spec.details !== undefined) lines.push('.PP', text(spec.details))
     for (const arg of spec.args ?? []) lines.push('.TP', `.I ${escape(arg.name)}`, text(arg.about))
     lines.push(...(spec.options ?? []).flatMap(optionLines))
-    if (spec.examples !== undefined) lines.push('.PP', 'Examples:', '.PP', '.nf', '.RS', ...spec.examples.map(text), '.RE', '.fi')
+    if (spec.examples !== undefined)
+      lines.push('.PP', 'Examples:', '.PP', '.nf', '.RS', ...spec.examples.map(text), '.RE', '.fi')
   }
   lines.push('.SH ENVIRONMENT', ...ENVIRONMENT.flatMap(([name, about]) => ['.TP', `.B ${name}`, text(about)]))
   lines.push('.SH EXIT STATUS', ...EXIT_CODES.flatMap(([code, about]) => ['.TP', `.B ${code}`, text(about)]))
   return `${lines.join('\n')}\n`
 }
 
-const optionLines = ({ flags, about, default: value }: OptionSpec): string[] => ['.TP', `.B ${escape(flags)}`, text(typeof value === 'string' ? `${about} (default ${JSON.stringify(value)})` : about)]
+const optionLines = ({ flags, about, default: value }: OptionSpec): string[] => [
+  '.TP',
+  `.B ${escape(flags)}`,
+  text(typeof value === 'string' ? `${about} (default ${JSON.stringify(value)})` : about),
+]
 
 const escape = (words: string): string => words.replaceAll('\\', '\\e').replaceAll('-', '\\-').replaceAll('"', '\\(dq')
 /** A line that begins with a dot or a quote would be a command to troff. */
-const text = (words: string): string => escape(words).split('\n').map(line => (/^[.']/.test(line) ? `\\&${line}` : line)).join('\n.br\n')
+const text = (words: string): string =>
+  escape(words)
+    .split('\n')
+    .map(line => (/^[.']/.test(line) ? `\\&${line}` : line))
+    .join('\n.br\n')

@@ -16,7 +16,8 @@ export class Output {
   /** The result of a command: `value` for programs, `lines` for people. */
   async result(value: unknown, lines: () => readonly string[]): Promise<void> {
     if (this.#format === 'json') this.line(JSON.stringify(value, null, 2))
-    else if (this.#format === 'yaml') this.#io.stdout.write((await import('yaml')).stringify(value, { lineWidth: 0, aliasDuplicateObjects: false }))
+    else if (this.#format === 'yaml')
+      this.#io.stdout.write((await import('yaml')).stringify(value, { lineWidth: 0, aliasDuplicateObjects: false }))
     else for (const line of lines()) this.line(line)
   }
 
@@ -38,13 +39,19 @@ export class Output {
   }
 }
 
-const hasColour = ({ env, stdout }: Io): boolean => stdout.isTTY === true && (env['NO_COLOR'] ?? '') === '' && env['TERM'] !== 'dumb'
+const hasColour = ({ env, stdout }: Io): boolean =>
+  stdout.isTTY === true && (env['NO_COLOR'] ?? '') === '' && env['TERM'] !== 'dumb'
 
 /** Aligned columns; the last one may be as long as it likes. */
 export function table(header: readonly string[], rows: readonly (readonly string[])[]): string[] {
   const all = [header, ...rows]
   const widths = header.map((_, column) => Math.max(...all.map(row => (row[column] ?? '').length)))
-  return all.map(row => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('   ').trimEnd())
+  return all.map(row =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join('   ')
+      .trimEnd(),
+  )
 }
 
 /** 45s, 12m, 3h, 5d: for people; programs get the exact time. */
@@ -56,4 +63,5 @@ export function ago(time: string, now: Date): string {
   return `${Math.round(seconds / 86_400)}d`
 }
 
-export const plural = (count: number, word: string): string => `${count.toLocaleString('en-US')} ${word}${count === 1 ? '' : 's'}`
+export const plural = (count: number, word: string): string =>
+  `${count.toLocaleString('en-US')} ${word}${count === 1 ? '' : 's'}`

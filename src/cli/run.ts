@@ -23,7 +23,10 @@ export async function runCli(argv: readonly string[], io: Io): Promise<number> {
   }
 }
 
-export function buildProgram(io: Pick<Io, 'stdout' | 'stderr'>, run: (action: Action, command: Command) => Promise<void>): Command {
+export function buildProgram(
+  io: Pick<Io, 'stdout' | 'stderr'>,
+  run: (action: Action, command: Command) => Promise<void>,
+): Command {
   const program = new Command('muster')
     .description('Turns racks of bare machines into a working HPC cluster and keeps it that way.')
     .version(VERSION, '-V, --version')
@@ -32,7 +35,9 @@ export function buildProgram(io: Pick<Io, 'stdout' | 'stderr'>, run: (action: Ac
   for (const spec of commands) program.addCommand(buildCommand(spec, run), { hidden: spec.hidden === true })
   program.addHelpText('after', '\nBegin with: muster site init DIR. Every command has --help with examples.')
   forEachCommand(program, command => {
-    command.exitOverride().configureOutput({ writeOut: text => void io.stdout.write(text), writeErr: text => void io.stderr.write(text) })
+    command
+      .exitOverride()
+      .configureOutput({ writeOut: text => void io.stdout.write(text), writeErr: text => void io.stderr.write(text) })
     command.showHelpAfterError(`hint:  see ${fullName(command)} --help`)
     if (command !== program) command.configureHelp({ showGlobalOptions: true })
   })
@@ -59,7 +64,12 @@ const EXIT_STATUS: Partial<Record<ErrorCode, number>> = {
 
 function report(error: unknown, io: Io, debug: boolean): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
-  const known = error instanceof MusterError ? error : new MusterError('INTERNAL', error instanceof Error ? error.message : String(error), { hint: 'run it again with --debug to see more' })
+  const known =
+    error instanceof MusterError
+      ? error
+      : new MusterError('INTERNAL', error instanceof Error ? error.message : String(error), {
+          hint: 'run it again with --debug to see more',
+        })
   if (io.interrupted.aborted) return 130
   for (const detail of known.details) io.stderr.write(`${detail}\n`)
   io.stderr.write(`error: ${known.message}\n`)

@@ -2,19 +2,36 @@ import type { CommandSpec, OptionSpec } from './define.ts'
 
 /** Every command of `muster`: from this table come the parser, --help, completion, the man page and the reference. */
 export const globalOptions: readonly OptionSpec[] = [
-  { flags: '-o, --output <format>', about: 'how to print results', choices: ['table', 'json', 'yaml'], default: 'table' },
+  {
+    flags: '-o, --output <format>',
+    about: 'how to print results',
+    choices: ['table', 'json', 'yaml'],
+    default: 'table',
+  },
   { flags: '--server <address>', about: 'URL or unix socket of the server (MUSTER_SERVER)' },
-  { flags: '--site <dir>', about: 'directory of the site (MUSTER_SITE; else the one you are in)', completes: 'directories' },
+  {
+    flags: '--site <dir>',
+    about: 'directory of the site (MUSTER_SITE; else the one you are in)',
+    completes: 'directories',
+  },
   { flags: '--debug', about: 'show where an error came from' },
 ]
 
 const yes: OptionSpec = { flags: '-y, --yes', about: 'do not ask' }
 const message: OptionSpec = { flags: '-m, --message <text>', about: 'commit message' }
 const applyAfter: OptionSpec = { flags: '--apply', about: 'apply the site afterwards' }
-const keyFile: OptionSpec = { flags: '--key <file>', about: 'age key to open secrets with (MUSTER_AGE_KEY_FILE)', completes: 'files' }
+const keyFile: OptionSpec = {
+  flags: '--key <file>',
+  about: 'age key to open secrets with (MUSTER_AGE_KEY_FILE)',
+  completes: 'files',
+}
 const exclude: OptionSpec = { flags: '-x, --exclude <nodes>', about: 'leave these out' }
 const separator: OptionSpec = { flags: '-s, --separator <text>', about: 'what stands between names', default: ' ' }
-const sets = { name: '[nodes...]', about: 'node sets; read from standard input when there are none, or for -', completes: 'nodes' } as const
+const sets = {
+  name: '[nodes...]',
+  about: 'node sets; read from standard input when there are none, or for -',
+  completes: 'nodes',
+} as const
 const settings = { name: '[settings...]', about: 'path=value, path+=item to append, path= to take it out' } as const
 const oneNode = { name: '<node>', about: 'name of a node', completes: 'nodes' } as const
 const nodeSet = { name: '<nodes>', about: 'node set', completes: 'nodes' } as const
@@ -38,7 +55,11 @@ const site: CommandSpec = {
       details: 'Silent and exit status 0 when all is well; exit status 1 otherwise. Needs no server.',
       args: [{ name: '[dir]', about: 'directory of the site', completes: 'directories' }],
       options: [keyFile],
-      examples: ['muster site check', 'muster site check examples/site', 'muster site check -o json | jq .problems[].file'],
+      examples: [
+        'muster site check',
+        'muster site check examples/site',
+        'muster site check -o json | jq .problems[].file',
+      ],
       action: async () => (await import('./commands/site-files.ts')).check,
     },
     {
@@ -96,14 +117,19 @@ const site: CommandSpec = {
 const nodeset: CommandSpec = {
   name: 'nodeset',
   about: 'Node sets: fold, expand, count, compare (ClusterShell and Slurm notation)',
-  details: 'n[001-128]  n[1-9/2]  r[1-4]n[01-32]  a,b  a!b  a&b  a^b  @group  @all  n0*\nGroups come from the site you are in. Needs no server.',
+  details:
+    'n[001-128]  n[1-9/2]  r[1-4]n[01-32]  a,b  a!b  a&b  a^b  @group  @all  n0*\nGroups come from the site you are in. Needs no server.',
   commands: [
     {
       name: 'fold',
       about: 'Write names as one node set',
       args: [sets],
       options: [exclude],
-      examples: ['muster nodeset fold n001 n002 n003', 'squeue -h -o %N | muster nodeset fold', "muster nodeset fold '@compute!@gpu'"],
+      examples: [
+        'muster nodeset fold n001 n002 n003',
+        'squeue -h -o %N | muster nodeset fold',
+        "muster nodeset fold '@compute!@gpu'",
+      ],
       action: async () => (await import('./commands/nodeset.ts')).foldSets,
     },
     {
@@ -126,7 +152,10 @@ const nodeset: CommandSpec = {
       name: 'diff',
       about: 'Compare two node sets',
       details: 'Exit status 1 when they differ.',
-      args: [{ ...nodeSet, name: '<a>', about: 'one set' }, { ...nodeSet, name: '<b>', about: 'the other' }],
+      args: [
+        { ...nodeSet, name: '<a>', about: 'one set' },
+        { ...nodeSet, name: '<b>', about: 'the other' },
+      ],
       examples: ["muster nodeset diff 'n[1-10]' 'n[5-12]'"],
       action: async () => (await import('./commands/nodeset.ts')).diffSets,
     },
@@ -142,7 +171,12 @@ const node: CommandSpec = {
       about: 'List nodes, alike ones folded into one line',
       args: [{ ...nodeSet, name: '[nodes]' }],
       options: [{ flags: '-l, --long', about: 'one line per node' }],
-      examples: ['muster node ls', 'muster node ls @compute', "muster node ls 'n[001-016]' -l", 'muster node ls -o json'],
+      examples: [
+        'muster node ls',
+        'muster node ls @compute',
+        "muster node ls 'n[001-016]' -l",
+        'muster node ls -o json',
+      ],
       action: async () => (await import('./commands/node.ts')).ls,
     },
     {
@@ -162,7 +196,10 @@ const node: CommandSpec = {
         message,
         applyAfter,
       ],
-      examples: ["muster node add 'n[129-132]' groups=[compute]", 'muster node add spare1 interfaces.prov.mac=52:54:00:12:34:56'],
+      examples: [
+        "muster node add 'n[129-132]' groups=[compute]",
+        'muster node add spare1 interfaces.prov.mac=52:54:00:12:34:56',
+      ],
       action: async () => (await import('./commands/edit.ts')).nodeAdd,
     },
     {
@@ -170,7 +207,11 @@ const node: CommandSpec = {
       about: 'Set values of nodes in the site and commit',
       args: [nodeSet, settings],
       options: [message, applyAfter],
-      examples: ['muster node set n001 boot.image=compute@dev', "muster node set 'n[001-016]' boot.args+=numa=off", 'muster node set n001 boot.image='],
+      examples: [
+        'muster node set n001 boot.image=compute@dev',
+        "muster node set 'n[001-016]' boot.args+=numa=off",
+        'muster node set n001 boot.image=',
+      ],
       action: async () => (await import('./commands/edit.ts')).nodeSet,
     },
     {
@@ -243,19 +284,26 @@ const secret: CommandSpec = {
     {
       name: 'set',
       about: 'Encrypt a value and put it into a file of the site',
-      details: 'The value is read from standard input or asked for; never given as an argument, where others could see it.',
+      details:
+        'The value is read from standard input or asked for; never given as an argument, where others could see it.',
       args: [
         { name: '<file>', about: 'site.yaml, groups/NAME.yaml, nodes.yaml …', completes: 'files' },
         { name: '<path>', about: 'defaults.vars.munge_key, bmc.password, n001.bmc.password …' },
       ],
       options: [message],
-      examples: ['muster secret set groups/compute.yaml bmc.password', 'muster secret set site.yaml defaults.vars.munge_key < munge.key'],
+      examples: [
+        'muster secret set groups/compute.yaml bmc.password',
+        'muster secret set site.yaml defaults.vars.munge_key < munge.key',
+      ],
       action: async () => (await import('./commands/secret.ts')).set,
     },
     {
       name: 'edit',
       about: 'Change a secret in your editor',
-      args: [{ name: '<file>', about: 'file of the site', completes: 'files' }, { name: '<path>', about: 'path of the secret' }],
+      args: [
+        { name: '<file>', about: 'file of the site', completes: 'files' },
+        { name: '<path>', about: 'path of the secret' },
+      ],
       options: [keyFile, message],
       examples: ['muster secret edit site.yaml defaults.vars.motd_token'],
       action: async () => (await import('./commands/secret.ts')).edit,
@@ -269,7 +317,8 @@ const secret: CommandSpec = {
     {
       name: 'rotate',
       about: 'Encrypt every secret anew for the recipients of site.yaml',
-      details: 'After adding or removing a recipient. Needs a key that opens the secrets as they are. Somebody who had a removed key may still know the old values: change those as well.',
+      details:
+        'After adding or removing a recipient. Needs a key that opens the secrets as they are. Somebody who had a removed key may still know the old values: change those as well.',
       options: [keyFile, message],
       examples: ['muster secret rotate --key /etc/muster/age.key'],
       action: async () => (await import('./commands/secret.ts')).rotate,
@@ -286,13 +335,23 @@ const token: CommandSpec = {
       about: 'Make a token; it is shown once',
       args: [{ name: '<name>', about: 'who or what it is for' }],
       options: [
-        { flags: '--role <role>', about: 'what it may do', choices: ['viewer', 'operator', 'admin'], default: 'viewer' },
+        {
+          flags: '--role <role>',
+          about: 'what it may do',
+          choices: ['viewer', 'operator', 'admin'],
+          default: 'viewer',
+        },
         { flags: '--expires <duration>', about: 'how long it is valid, such as 12h or 90d', default: '90d' },
       ],
       examples: ['muster token create grafana --role viewer --expires 365d'],
       action: async () => (await import('./commands/token.ts')).create,
     },
-    { name: 'ls', about: 'List tokens', examples: ['muster token ls'], action: async () => (await import('./commands/token.ts')).ls },
+    {
+      name: 'ls',
+      about: 'List tokens',
+      examples: ['muster token ls'],
+      action: async () => (await import('./commands/token.ts')).ls,
+    },
     {
       name: 'revoke',
       about: 'End a token at once',
@@ -310,11 +369,16 @@ export const commands: readonly CommandSpec[] = [
     options: [
       { flags: '--data <dir>', about: 'directory of its state', default: '/var/lib/muster', completes: 'directories' },
       { flags: '--listen <address>', about: 'address and port of the API', default: '127.0.0.1:7171' },
-      { flags: '--socket <path>', about: "unix socket for root; DATA/muster.sock unless given" },
+      { flags: '--socket <path>', about: 'unix socket for root; DATA/muster.sock unless given' },
       keyFile,
       { flags: '--tls-cert <file>', about: 'certificate (PEM); needed beyond loopback', completes: 'files' },
       { flags: '--tls-key <file>', about: 'key of the certificate (PEM)', completes: 'files' },
-      { flags: '--log-level <level>', about: 'how much to log', choices: ['error', 'warn', 'info', 'debug'], default: 'info' },
+      {
+        flags: '--log-level <level>',
+        about: 'how much to log',
+        choices: ['error', 'warn', 'info', 'debug'],
+        default: 'info',
+      },
     ],
     examples: ['muster serve --site /srv/site', 'muster serve --site . --data ./data --listen 127.0.0.1:7171'],
     action: async () => (await import('../serve.ts')).serve,
@@ -370,7 +434,10 @@ export const commands: readonly CommandSpec[] = [
     name: 'restore',
     about: 'Put a backup back in place, while the server is stopped',
     args: [{ name: '<file>', about: 'file made by `muster backup`', completes: 'files' }],
-    options: [{ flags: '--data <dir>', about: 'directory of the state', default: '/var/lib/muster', completes: 'directories' }, yes],
+    options: [
+      { flags: '--data <dir>', about: 'directory of the state', default: '/var/lib/muster', completes: 'directories' },
+      yes,
+    ],
     examples: ['muster restore muster-2026-11-15.db --yes'],
     action: async () => (await import('../restore.ts')).restore,
   },

@@ -4,7 +4,18 @@ import { fold } from '../lib/nodeset/index.ts'
 import { checkSite } from '../site/check.ts'
 import { type SiteDiff, diffSites } from '../site/diff.ts'
 import type { FileEdits } from '../site/edit.ts'
-import { type Repository, checkoutTree, commitPaths, describeCommit, dirtyPaths, gitSource, headCommit, keep, snapshotTree, treeOf } from '../site/git.ts'
+import {
+  type Repository,
+  checkoutTree,
+  commitPaths,
+  describeCommit,
+  dirtyPaths,
+  gitSource,
+  headCommit,
+  keep,
+  snapshotTree,
+  treeOf,
+} from '../site/git.ts'
 import { valueAt } from '../site/layers.ts'
 import { siteInvalid } from '../site/problems.ts'
 import { checkSecrets } from '../site/secrets.ts'
@@ -75,7 +86,10 @@ export class Control {
   /** The site as it was applied: for questions about what is in force. */
   async appliedSite(): Promise<Site> {
     const { generation } = await currentGeneration(this.#store)
-    if (generation === undefined) throw new MusterError('GENERATION_UNKNOWN', 'no site has been applied yet', { hint: 'apply it with: muster site apply' })
+    if (generation === undefined)
+      throw new MusterError('GENERATION_UNKNOWN', 'no site has been applied yet', {
+        hint: 'apply it with: muster site apply',
+      })
     return this.#siteOf(generation.tree)
   }
 
@@ -96,7 +110,13 @@ export class Control {
       // Only a site that is valid today may come back: what counts as valid can have changed since.
       await this.#validSite(target.tree)
       const paths = await checkoutTree(repo, target.tree)
-      if (paths.length > 0) await commitPaths(repo, paths, `Revert to generation ${number}\n\nThat was ${target.commit.slice(0, 12)}: ${target.subject}`, authorOf(actor))
+      if (paths.length > 0)
+        await commitPaths(
+          repo,
+          paths,
+          `Revert to generation ${number}\n\nThat was ${target.commit.slice(0, 12)}: ${target.subject}`,
+          authorOf(actor),
+        )
       return this.#apply(actor, {})
     })
   }
@@ -105,12 +125,17 @@ export class Control {
   edit(actor: Actor, plan: (site: Site) => FileEdits, message: string): Promise<{ commit: string; files: string[] }> {
     return this.#mutex.run(async () => {
       const done = await this.#workspace.change(plan, message, authorOf(actor))
-      await this.#store.commit([], [{ kind: 'site.edited', actor: actor.name, from: actor.from, data: { ...done, message } }])
+      await this.#store.commit(
+        [],
+        [{ kind: 'site.edited', actor: actor.name, from: actor.from, data: { ...done, message } }],
+      )
       return done
     })
   }
 
-  async #plan(allowDirty: boolean): Promise<Plan & { readonly site: Site; readonly changes: DesiredChanges; readonly generationRevision: number }> {
+  async #plan(
+    allowDirty: boolean,
+  ): Promise<Plan & { readonly site: Site; readonly changes: DesiredChanges; readonly generationRevision: number }> {
     const { repo } = this.#workspace
     const dirty = await dirtyPaths(repo)
     if (!allowDirty) refuseDirty(dirty)
@@ -120,7 +145,16 @@ export class Control {
     const { generation, revision } = await currentGeneration(this.#store)
     const changes = this.#desired.compare(site)
     const diff = this.#diff(site, changes)
-    return { generation: generation?.number ?? 0, generationRevision: revision, commit, tree, dirty, diff, site, changes }
+    return {
+      generation: generation?.number ?? 0,
+      generationRevision: revision,
+      commit,
+      tree,
+      dirty,
+      diff,
+      site,
+      changes,
+    }
   }
 
   async #apply(actor: Actor, options: ApplyOptions): Promise<Applied> {
@@ -130,19 +164,35 @@ export class Control {
       throw new MusterError('SITE_MOVED', 'the site changed since you looked at it')
     }
     const { generation: before } = await currentGeneration(this.#store)
-    if (before?.tree === plan.tree && plan.changes.size === 0) return { generation: before, diff: plan.diff, unchanged: true }
+    if (before?.tree === plan.tree && plan.changes.size === 0)
+      return { generation: before, diff: plan.diff, unchanged: true }
 
     const { author, subject } = await describeCommit(this.#workspace.repo, plan.commit)
     const generation: Generation = {
       number: plan.generation + 1,
-      ...{ commit: plan.commit, tree: plan.tree, dirty: plan.dirty.length > 0, author, subject },
-      ...{ appliedBy: actor.name, appliedAt: this.#now().toISOString(), nodes: plan.diff.nodes },
+      commit: plan.commit,
+      tree: plan.tree,
+      dirty: plan.dirty.length > 0,
+      author,
+      subject,
+      appliedBy: actor.name,
+      appliedAt: this.#now().toISOString(),
+      nodes: plan.diff.nodes,
     }
     // Before the store knows of it: a name too many in git harms nobody, a generation whose tree is gone would.
     await keep(this.#workspace.repo, `generation-${generation.number}`, generation.dirty ? plan.tree : plan.commit)
     const revision = await this.#store.commit(
       [...generationChanges(generation, plan.generationRevision), ...storeChanges(plan.changes)],
-      [{ kind: 'site.applied', nodes: fold(plan.changes.keys()), actor: actor.name, from: actor.from, cause: plan.commit, data: generation }],
+      [
+        {
+          kind: 'site.applied',
+          nodes: fold(plan.changes.keys()),
+          actor: actor.name,
+          from: actor.from,
+          cause: plan.commit,
+          data: generation,
+        },
+      ],
     )
     this.#desired.accept(plan.changes, revision)
     return { generation, diff: plan.diff, unchanged: false }
@@ -164,7 +214,12 @@ export class Control {
   }
 
   #diff(site: Site, changes: DesiredChanges): SiteDiff {
-    const before = new Map([...changes.keys()].flatMap(name => { const old = this.#desired.get(name); return old === undefined ? [] : [[name, old.value] as const] }))
+    const before = new Map(
+      [...changes.keys()].flatMap(name => {
+        const old = this.#desired.get(name)
+        return old === undefined ? [] : [[name, old.value] as const]
+      }),
+    )
     const after = new Map([...changes].flatMap(([name, value]) => (value === null ? [] : [[name, value] as const])))
     return diffSites(before, after, (name, path) => locate(site, name, path))
   }
@@ -185,8 +240,9 @@ function refuseDirty(dirty: readonly string[]): void {
 /** file:line of a node's value, or of the nearest thing above it. */
 function locate(site: Site, name: string, path: readonly string[]): string | undefined {
   const node = site.nodes.get(name)
-  const root = node && site.layersOf(node)
-  for (let length = path.length; root !== undefined && length > 0; length--) {
+  if (node === undefined) return undefined
+  const root = site.layersOf(node)
+  for (let length = path.length; length > 0; length--) {
     const origin = valueAt(root, path.slice(0, length))?.origin
     if (origin !== undefined) return `${origin.layer.file}:${origin.line}`
   }

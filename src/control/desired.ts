@@ -15,7 +15,9 @@ export class DesiredState {
 
   static async load(store: Store): Promise<DesiredState> {
     const entries = await store.list(PREFIX)
-    return new DesiredState(new Map(entries.map(({ key, value, revision }) => [key.slice(PREFIX.length), new Desired(value, revision)])))
+    return new DesiredState(
+      new Map(entries.map(({ key, value, revision }) => [key.slice(PREFIX.length), new Desired(value, revision)])),
+    )
   }
 
   get(node: string): Desired | undefined {

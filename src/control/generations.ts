@@ -21,9 +21,13 @@ export type Generation = z.infer<typeof Generation>
 const CURRENT = 'generation'
 const keyOf = (number: number): string => `generations/${String(number).padStart(10, '0')}`
 
-export async function currentGeneration(store: Store): Promise<{ readonly generation: Generation | undefined; readonly revision: number }> {
+export async function currentGeneration(
+  store: Store,
+): Promise<{ readonly generation: Generation | undefined; readonly revision: number }> {
   const entry = await store.get(CURRENT)
-  return entry === undefined ? { generation: undefined, revision: 0 } : { generation: Generation.parse(JSON.parse(entry.value)), revision: entry.revision }
+  return entry === undefined
+    ? { generation: undefined, revision: 0 }
+    : { generation: Generation.parse(JSON.parse(entry.value)), revision: entry.revision }
 }
 
 /** Newest first. */

@@ -47,12 +47,19 @@ export class Tokens {
     const secret = randomBytes(32).toString('base64url')
     const now = this.#now()
     const stored: StoredToken = {
-      ...{ id, name, role, hash: hashOf(secret), createdBy: actor.name },
+      id,
+      name,
+      role,
+      hash: hashOf(secret),
+      createdBy: actor.name,
       createdAt: now.toISOString(),
       expiresAt: new Date(now.getTime() + seconds * 1000).toISOString(),
     }
     const info = withoutHash(stored)
-    await this.#store.commit([{ key: PREFIX + id, value: JSON.stringify(stored), ifRevision: 0 }], [{ kind: 'token.created', actor: actor.name, from: actor.from, data: info }])
+    await this.#store.commit(
+      [{ key: PREFIX + id, value: JSON.stringify(stored), ifRevision: 0 }],
+      [{ kind: 'token.created', actor: actor.name, from: actor.from, data: info }],
+    )
     this.#known.set(id, stored)
     return { token: `muster_${id}_${secret}`, info }
   }
@@ -60,7 +67,10 @@ export class Tokens {
   async revoke(actor: Actor, id: string): Promise<void> {
     const token = this.#known.get(id)
     if (token === undefined) throw new MusterError('TOKEN_UNKNOWN', `there is no token ${id}`)
-    await this.#store.commit([{ key: PREFIX + id, value: null }], [{ kind: 'token.revoked', actor: actor.name, from: actor.from, data: withoutHash(token) }])
+    await this.#store.commit(
+      [{ key: PREFIX + id, value: null }],
+      [{ kind: 'token.revoked', actor: actor.name, from: actor.from, data: withoutHash(token) }],
+    )
     this.#known.delete(id)
   }
 
@@ -68,8 +78,10 @@ export class Tokens {
   authenticate(text: string, from: string): Actor {
     const [, id = '', secret = ''] = FORM.exec(text) ?? []
     const token = this.#known.get(id)
-    if (token === undefined || !sameHash(token.hash, hashOf(secret))) throw new MusterError('TOKEN_INVALID', 'the token is not valid')
-    if (token.expiresAt <= this.#now().toISOString()) throw new MusterError('TOKEN_EXPIRED', `the token expired at ${token.expiresAt}`)
+    if (token === undefined || !sameHash(token.hash, hashOf(secret)))
+      throw new MusterError('TOKEN_INVALID', 'the token is not valid')
+    if (token.expiresAt <= this.#now().toISOString())
+      throw new MusterError('TOKEN_EXPIRED', `the token expired at ${token.expiresAt}`)
     return { name: token.name, role: token.role, from }
   }
 }
@@ -77,4 +89,11 @@ export class Tokens {
 // The secret has 256 random bits: a plain hash is enough, and quick on every request.
 const hashOf = (secret: string): string => createHash('sha256').update(secret).digest('hex')
 const sameHash = (a: string, b: string): boolean => timingSafeEqual(Buffer.from(a, 'hex'), Buffer.from(b, 'hex'))
-const withoutHash = ({ hash: _, ...info }: StoredToken): TokenInfo => info
+const withoutHash = ({ id, name, role, createdAt, createdBy, expiresAt }: StoredToken): TokenInfo => ({
+  id,
+  name,
+  role,
+  createdAt,
+  createdBy,
+  expiresAt,
+})

@@ -12,8 +12,6 @@ export async function generateKey(): Promise<AgeKey> {
   return { identity, recipient: await identityToRecipient(identity) }
 }
 
-export const recipientOf = (identity: string): Promise<string> => identityToRecipient(identity)
-
 export async function encrypt(text: string, recipients: readonly string[]): Promise<string> {
   const encrypter = new Encrypter()
   for (const recipient of recipients) encrypter.addRecipient(recipient)
@@ -39,7 +37,9 @@ const HEADER = 'age-encryption.org/v1\n'
 export function formProblem(armored: string): string | undefined {
   try {
     const bytes = armor.decode(armored)
-    return Buffer.from(bytes.subarray(0, HEADER.length)).toString('latin1') === HEADER ? undefined : 'is not encrypted with age'
+    return Buffer.from(bytes.subarray(0, HEADER.length)).toString('latin1') === HEADER
+      ? undefined
+      : 'is not encrypted with age'
   } catch {
     return 'is not an age-encrypted text'
   }
@@ -52,6 +52,7 @@ export function parseKeyFile(text: string): string[] {
     .map(line => line.trim())
     .filter(line => line !== '' && !line.startsWith('#'))
   const wrong = identities.findIndex(line => !/^AGE-SECRET-KEY-1[0-9A-Z]{58}$/.test(line))
-  if (identities.length === 0 || wrong >= 0) throw new MusterError('SECRET_KEY_MISSING', 'the key file holds no age identity')
+  if (identities.length === 0 || wrong >= 0)
+    throw new MusterError('SECRET_KEY_MISSING', 'the key file holds no age identity')
   return identities
 }

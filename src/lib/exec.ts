@@ -51,10 +51,17 @@ export async function exec(command: string, args: readonly string[], options: Ex
 
 /** The command as one would type it. */
 export function quoteCommand(command: string, args: readonly string[]): string {
-  return [command, ...args].map(word => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`)).join(' ')
+  return [command, ...args]
+    .map(word => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`))
+    .join(' ')
 }
 
-function reasonOf(result: { timedOut: boolean; signal?: string | undefined; exitCode?: number | undefined; code?: string | undefined }): string {
+function reasonOf(result: {
+  timedOut: boolean
+  signal?: string | undefined
+  exitCode?: number | undefined
+  code?: string | undefined
+}): string {
   if (result.code === 'ENOENT') return 'is not installed'
   if (result.timedOut) return 'took too long and was stopped'
   if (result.signal !== undefined) return `was ended by ${result.signal}`

@@ -6,12 +6,19 @@ describe('isAddress', () => {
   test.each(['10.77.0.1', '0.0.0.0', '255.255.255.255', 'fd00::1', '::', '::ffff:10.0.0.1'])('%s is one', text => {
     expect(isAddress(text)).toBe(true)
   })
-  test.each(['10.77.0', '10.77.0.256', '010.1.1.1', '10.77.0.1.', '1.2.3.4.5', 'fe80::1%eth0', '', 'n001', '10.0.0.0/8'])(
-    '%s is none',
-    text => {
-      expect(isAddress(text)).toBe(false)
-    },
-  )
+  test.each([
+    '10.77.0',
+    '10.77.0.256',
+    '010.1.1.1',
+    '10.77.0.1.',
+    '1.2.3.4.5',
+    'fe80::1%eth0',
+    '',
+    'n001',
+    '10.0.0.0/8',
+  ])('%s is none', text => {
+    expect(isAddress(text)).toBe(false)
+  })
 })
 
 describe('addToAddress', () => {
@@ -48,9 +55,12 @@ describe('networks', () => {
     expect(prov && contains(prov, '10.78.0.0')).toBe(false)
     expect(prov && contains(prov, 'fd00::1')).toBe(false)
   })
-  test.each(['10.77.0.0', '10.77.0.0/33', '10.77.0.0/16/8', '/16', 'fd00::/129', '10.77.0.0/-1'])('%s is none', text => {
-    expect(parseNetwork(text)).toBeUndefined()
-  })
+  test.each(['10.77.0.0', '10.77.0.0/33', '10.77.0.0/16/8', '/16', 'fd00::/129', '10.77.0.0/-1'])(
+    '%s is none',
+    text => {
+      expect(parseNetwork(text)).toBeUndefined()
+    },
+  )
 })
 
 test('canonicalAddress makes equal addresses equal strings', () => {

@@ -25,7 +25,11 @@ function editDistance(a: string, b: string, limit: number): number {
     const current = [row]
     for (let column = 1; column <= b.length; column++) {
       const same = a[row - 1] === b[column - 1]
-      let cost = Math.min(at(previous, column) + 1, at(current, column - 1) + 1, at(previous, column - 1) + (same ? 0 : 1))
+      let cost = Math.min(
+        at(previous, column) + 1,
+        at(current, column - 1) + 1,
+        at(previous, column - 1) + (same ? 0 : 1),
+      )
       const swapped = a[row - 1] === b[column - 2] && a[row - 2] === b[column - 1]
       if (swapped && row > 1 && column > 1) cost = Math.min(cost, at(twoBack, column - 2) + 1)
       current.push(cost)

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { createRenderer, isTemplate, referencedPaths } from './template.ts'
 
-const { render } = createRenderer()
+const renderer = createRenderer()
 
 describe('render', () => {
   test.each([
@@ -20,7 +20,7 @@ describe('render', () => {
     ["{{ {'a': [1, 2]} }}", {}, { a: [1, 2] }],
     ['{% if index > 3 %}big{% else %}small{% endif %}', { index: 4 }, 'big'],
   ])('%s', (template, context, expected) => {
-    expect(render(template, context)).toEqual(expected)
+    expect(renderer.render(template, context)).toEqual(expected)
   })
 
   test.each([
@@ -31,9 +31,12 @@ describe('render', () => {
     ['x{{ 1 + }}', 'syntax error: unexpected end of variable block'],
     ['{{ 1 | nope }}', 'unknown filter: filter nope is unknown'],
     ["{{ '10.0.0.0' | ip_add('x') }}", 'NaN is not a whole number'],
-    ['{% for a in range(9999) %}{% for b in range(9999) %}x{% endfor %}{% endfor %}', 'does too much work for one value'],
+    [
+      '{% for a in range(9999) %}{% for b in range(9999) %}x{% endfor %}{% endfor %}',
+      'does too much work for one value',
+    ],
   ])('%s is refused', (template, reason) => {
-    expect(() => render(template, { vars: {} })).toThrow(reason)
+    expect(() => renderer.render(template, { vars: {} })).toThrow(reason)
   })
 })
 

@@ -28,7 +28,13 @@ function checkNetworks(site: Site): Problem[] {
       if (range === undefined || address === undefined || contains(range, address)) return
       const place = treeAt(main.tree, ['networks', name, key])
       const { line, column } = place ?? { line: 1, column: 1 }
-      problems.push({ file: main.path, line, column, path: `networks.${name}.${key}`, message: `${address} is outside ${network.cidr}` })
+      problems.push({
+        file: main.path,
+        line,
+        column,
+        path: `networks.${name}.${key}`,
+        message: `${address} is outside ${network.cidr}`,
+      })
     }
     outside('gateway', network.gateway)
     outside('unknown', network.unknown === undefined ? undefined : parseNetwork(network.unknown)?.base)
@@ -70,7 +76,10 @@ function checkBoot(site: Site, value: Plain, report: Report): void {
   const image = textAt(value, 'boot', 'image')
   const name = image?.split('@')[0]
   if (name !== undefined && !site.files.images.has(name)) {
-    report(['boot', 'image'], `there is no image ${name} (images/${name}/image.yaml)${didYouMean(name, site.files.images)}`)
+    report(
+      ['boot', 'image'],
+      `there is no image ${name} (images/${name}/image.yaml)${didYouMean(name, site.files.images)}`,
+    )
   }
 }
 
@@ -78,7 +87,8 @@ function checkFiles(site: Site, value: Plain, report: Report): void {
   for (const [target, file] of Object.entries((value['files'] ?? {}) as Record<string, { source?: string } | string>)) {
     const source = typeof file === 'string' ? file : file.source
     if (source === undefined) report(['files', target], 'source is missing')
-    else if (!site.files.blobs.has(source)) report(['files', target], `there is no files/${source}${didYouMean(source, site.files.blobs.keys())}`)
+    else if (!site.files.blobs.has(source))
+      report(['files', target], `there is no files/${source}${didYouMean(source, site.files.blobs.keys())}`)
   }
 }
 
@@ -102,7 +112,13 @@ function networkRanges(networks: ReadonlyMap<string, Network>): Map<string, Rang
   )
 }
 
-function checkInterfaces(networks: ReadonlyMap<string, Range>, node: SiteNode, value: Plain, report: Report, claims: Claims): void {
+function checkInterfaces(
+  networks: ReadonlyMap<string, Range>,
+  node: SiteNode,
+  value: Plain,
+  report: Report,
+  claims: Claims,
+): void {
   for (const [name, settings] of Object.entries((value['interfaces'] ?? {}) as Record<string, Plain>)) {
     const path = ['interfaces', name]
     const networkName = textAt(settings, 'network') ?? name
@@ -120,8 +136,10 @@ function checkInterfaces(networks: ReadonlyMap<string, Range>, node: SiteNode, v
 }
 
 function checkAddress(name: string, network: Range, address: string, report: (message: string) => void): void {
-  if (network.range && !contains(network.range, address)) report(`${address} is outside network ${name} (${network.cidr})`)
-  else if (network.strangers && contains(network.strangers, address)) report(`${address} is in the range for unknown machines (${network.unknown})`)
+  if (network.range && !contains(network.range, address))
+    report(`${address} is outside network ${name} (${network.cidr})`)
+  else if (network.strangers && contains(network.strangers, address))
+    report(`${address} is in the range for unknown machines (${network.unknown})`)
   else if (network.gateways === address) report(`${address} is the gateway of network ${name}`)
 }
 

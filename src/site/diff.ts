@@ -24,14 +24,21 @@ export interface FoldedChange {
 type Values = ReadonlyMap<string, Plain>
 
 /** `locate` tells where a node's new value was written. */
-export function diffSites(before: Values, after: Values, locate?: (node: string, path: readonly string[]) => string | undefined): SiteDiff {
+export function diffSites(
+  before: Values,
+  after: Values,
+  locate?: (node: string, path: readonly string[]) => string | undefined,
+): SiteDiff {
   const added = [...after.keys()].filter(name => !before.has(name))
   const removed = [...before.keys()].filter(name => !after.has(name))
   const changed = [...after].filter(([name, value]) => {
     const old = before.get(name)
     return old !== undefined && old !== value
   })
-  const found = new Map<string, { path: readonly string[]; at: string | undefined; summaries: Set<string>; nodes: string[] }>()
+  const found = new Map<
+    string,
+    { path: readonly string[]; at: string | undefined; summaries: Set<string>; nodes: string[] }
+  >()
   let count = 0
   for (const [name, value] of changed) {
     const changes = [...changesOf(before.get(name), value)]
@@ -55,8 +62,6 @@ export function diffSites(before: Values, after: Values, locate?: (node: string,
   }))
   return { added: fold(added), removed: fold(removed), changes, nodes: added.length + removed.length + count }
 }
-
-export const isEmptyDiff = (diff: SiteDiff): boolean => diff.nodes === 0
 
 function summarise(summaries: readonly string[]): string {
   const [first = ''] = summaries
@@ -91,7 +96,8 @@ interface Content {
   readonly blob: string
 }
 
-const isContent = (value: unknown): value is Content => isMap(value) && typeof value['source'] === 'string' && typeof value['blob'] === 'string'
+const isContent = (value: unknown): value is Content =>
+  isMap(value) && typeof value['source'] === 'string' && typeof value['blob'] === 'string'
 
 function describe(before: unknown, after: unknown): string {
   if (isMap(before) && '$secret' in before && isMap(after) && '$secret' in after) return 'secret changed'
@@ -101,8 +107,9 @@ function describe(before: unknown, after: unknown): string {
     const come = now.filter(item => !old.includes(item)).map(item => `+ ${item}`)
     if (gone.length + come.length > 0) return [...gone, ...come].join(' ')
   }
-  const show = (value: unknown): string => (isContent(value) ? `files/${value.source}` : showValue(value))
   if (before === undefined) return `+ ${show(after)}`
   if (after === undefined) return `− ${show(before)}`
   return `${show(before)} → ${show(after)}`
 }
+
+const show = (value: unknown): string => (isContent(value) ? `files/${value.source}` : showValue(value))

@@ -13,19 +13,30 @@ export type FileEdits = ReadonlyMap<string, readonly YamlEdit[] | null>
 /** Values by dotted path; `groups+` appends; null takes the key out of this layer. */
 export type Settings = Readonly<Record<string, unknown>>
 
-export function addNodes(site: Site, nodes: string, settings: Settings, options: { file?: string | undefined; cluster?: string | undefined } = {}): FileEdits {
+export function addNodes(
+  site: Site,
+  nodes: string,
+  settings: Settings,
+  options: { file?: string | undefined; cluster?: string | undefined } = {},
+): FileEdits {
   const set = parseNodeSet(nodes)
   const existing = set.intersection(NodeSet.of(site.nodes.keys()))
-  if (existing.size > 0) throw new MusterError('NODE_EXISTS', `${existing} ${existing.size === 1 ? 'exists' : 'exist'} already`)
+  if (existing.size > 0)
+    throw new MusterError('NODE_EXISTS', `${existing} ${existing.size === 1 ? 'exists' : 'exist'} already`)
   const file = options.file ?? site.files.files.findLast(candidate => candidate.kind === 'nodes')?.path ?? 'nodes.yaml'
-  const edits: YamlEdit[] = Object.entries(settings).map(([path, value]) => ({ op: 'set', path: [String(set), ...editPath(path)], value }))
+  const edits: YamlEdit[] = Object.entries(settings).map(([path, value]) => ({
+    op: 'set',
+    path: [String(set), ...editPath(path)],
+    value,
+  }))
   if (edits.length === 0) edits.push({ op: 'set', path: [String(set)], value: {} })
   return new Map([[file, edits], ...(options.cluster === undefined ? [] : [joinCluster(site, options.cluster, set)])])
 }
 
 function joinCluster(site: Site, cluster: string, set: NodeSet): [string, YamlEdit[]] {
   const file = site.files.files.find(candidate => candidate.kind === 'cluster' && candidate.name === cluster)
-  if (file === undefined) throw new MusterError('EDIT_INVALID', `there is no cluster ${cluster} (clusters/${cluster}.yaml)`)
+  if (file === undefined)
+    throw new MusterError('EDIT_INVALID', `there is no cluster ${cluster} (clusters/${cluster}.yaml)`)
   const text = clusterNodes(file)
   const joined = /[@!&^*?]/.test(text) ? `${text},${set}` : String(parseNodeSet(text).union(set))
   return [file.path, [{ op: 'set', path: ['nodes'], value: joined }]]
@@ -72,7 +83,8 @@ function leaveCluster(site: Site, file: SiteFile, set: NodeSet, add: (file: stri
   const before = parseNodeSet(text, { groups: site.sets })
   const rest = before.difference(set)
   if (rest.size === before.size) return
-  if (rest.size === 0) throw new MusterError('EDIT_INVALID', `cluster ${file.name} would have no node left: remove ${file.path} first`)
+  if (rest.size === 0)
+    throw new MusterError('EDIT_INVALID', `cluster ${file.name} would have no node left: remove ${file.path} first`)
   add(file.path, { op: 'set', path: ['nodes'], value: String(rest) })
 }
 
@@ -92,7 +104,11 @@ export function setGroup(site: Site, name: string, settings: Settings): FileEdit
 export function removeGroup(site: Site, name: string): FileEdits {
   const group = knownGroup(site, name)
   const members = NodeSet.of(site.sets.members(name) ?? [])
-  if (members.size > 0) throw new MusterError('GROUP_IN_USE', `${members.size === 1 ? 'node' : 'nodes'} ${members} ${members.size === 1 ? 'is' : 'are'} in group ${name}`)
+  if (members.size > 0)
+    throw new MusterError(
+      'GROUP_IN_USE',
+      `${members.size === 1 ? 'node' : 'nodes'} ${members} ${members.size === 1 ? 'is' : 'are'} in group ${name}`,
+    )
   return new Map([[group.file.path, null]])
 }
 
@@ -117,12 +133,19 @@ function clusterNodes(file: SiteFile): string {
   return value?.kind === 'scalar' ? String(value.value) : ''
 }
 
-function settingEdits(settings: Settings, prefix: readonly string[], tree: NodeFileEntry['layer']['tree'] | undefined): YamlEdit[] {
+function settingEdits(
+  settings: Settings,
+  prefix: readonly string[],
+  tree: NodeFileEntry['layer']['tree'] | undefined,
+): YamlEdit[] {
   return Object.entries(settings).map(([text, value]) => {
     const path = editPath(text)
     if (value !== null) return { op: 'set', path: [...prefix, ...path], value }
     const [head = ''] = path
-    if (tree?.entries.has(head) !== true) throw new MusterError('EDIT_INVALID', `${text} is not set here`, { hint: 'see where it comes from with: muster explain NODE' })
+    if (tree?.entries.has(head) !== true)
+      throw new MusterError('EDIT_INVALID', `${text} is not set here`, {
+        hint: 'see where it comes from with: muster explain NODE',
+      })
     return { op: 'delete', path: [...prefix, ...path] }
   })
 }
@@ -133,7 +156,8 @@ const FILE_SETTING = /^(\/.*)\.(source|owner|group|mode)$/
 /** 'boot.image' → [boot, image]; 'files./etc/slurm/slurm.conf' → [files, /etc/slurm/slurm.conf] */
 export function editPath(text: string): string[] {
   const path = text.startsWith('files./') ? ['files', ...splitTarget(text.slice('files.'.length))] : text.split('.')
-  if (path.some(key => key === '' || key === '+')) throw new MusterError('EDIT_INVALID', `${JSON.stringify(text)} is not a path such as boot.image`)
+  if (path.some(key => key === '' || key === '+'))
+    throw new MusterError('EDIT_INVALID', `${JSON.stringify(text)} is not a path such as boot.image`)
   return path
 }
 

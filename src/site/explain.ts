@@ -1,6 +1,5 @@
 import { MusterError } from '../lib/errors.ts'
 import { didYouMean } from '../lib/suggest.ts'
-import type { Tree } from '../lib/yaml/tree.ts'
 import { type Leaf, type Origin, type Value, leavesOf, valueAt } from './layers.ts'
 import { get, hideSecrets, parsePath } from './paths.ts'
 import { type Site, type SiteNode, nodeNamed } from './site.ts'
@@ -34,24 +33,29 @@ export function explainNode(site: Site, name: string, path = ''): Explanation[] 
     throw new MusterError('PATH_UNKNOWN', `${name} has no value ${path}${didYouMean(path, allPaths(site, node))}`)
   }
   const [head] = keys
-  const membership = head === undefined || head === 'groups' || head === 'cluster' ? explainMembership(site, node, head) : []
+  const membership =
+    head === undefined || head === 'groups' || head === 'cluster' ? explainMembership(site, node, head) : []
   const root = site.layersOf(node)
   const start = leafAbove(root, keys)
   const leaves = start === undefined ? [] : [...leavesOf(start.value, start.path)]
-  return [...membership, ...leaves.filter(([at]) => get(value, at) !== undefined).map(([at, leaf]) => explainLeaf(at, leaf, get(value, at)))]
+  return [
+    ...membership,
+    ...leaves.filter(([at]) => get(value, at) !== undefined).map(([at, leaf]) => explainLeaf(at, leaf, get(value, at))),
+  ]
 }
 
 /** `files./etc/motd.source` is part of the value written at `files./etc/motd`. */
 function leafAbove(root: Value, keys: readonly string[]): { value: Value; path: readonly string[] } | undefined {
   for (let length = keys.length; length >= 0; length--) {
     const value = valueAt(root, keys.slice(0, length))
-    if (value !== undefined && (length === keys.length || value.kind === 'leaf')) return { value, path: keys.slice(0, length) }
+    if (value !== undefined && (length === keys.length || value.kind === 'leaf'))
+      return { value, path: keys.slice(0, length) }
   }
   return undefined
 }
 
 function explainLeaf(path: readonly string[], leaf: Leaf, value: unknown): Explanation {
-  const written = hideSecrets(plainOf(leaf.tree as Tree))
+  const written = hideSecrets(plainOf(leaf.tree))
   const shown = hideSecrets(value)
   const isTemplated = JSON.stringify(written).includes('{{') || JSON.stringify(written).includes('{%')
   return {
@@ -68,7 +72,10 @@ function chain(first: Value | undefined, next: (value: Value) => Value | undefin
   const found: (Source & { value: unknown })[] = []
   for (let value = first; value !== undefined; value = next(value)) {
     if (value.origin === undefined) continue
-    found.push({ ...sourceOf(value.origin), value: value.kind === 'leaf' ? hideSecrets(plainOf(value.tree as Tree)) : {} })
+    found.push({
+      ...sourceOf(value.origin),
+      value: value.kind === 'leaf' ? hideSecrets(plainOf(value.tree)) : {},
+    })
   }
   return found
 }
@@ -81,14 +88,25 @@ function explainMembership(site: Site, node: SiteNode, only: string | undefined)
   const clusterFile = site.files.files.find(file => file.kind === 'cluster' && file.name === node.cluster)
   const place = clusterFile?.tree?.entries.get('nodes')
   if (only !== 'groups') {
-    const from = { layer: `cluster ${node.cluster}`, file: clusterFile?.path ?? 'site.yaml', line: place?.line ?? 1, column: place?.column ?? 1 }
+    const from = {
+      layer: `cluster ${node.cluster}`,
+      file: clusterFile?.path ?? 'site.yaml',
+      line: place?.line ?? 1,
+      column: place?.column ?? 1,
+    }
     found.push({ path: 'cluster', value: node.cluster, from, overrides: [], appendsTo: [] })
   }
   const entries = node.entries.filter(entry => entry.groups !== undefined)
   const last = entries.at(-1)
   if (only !== 'cluster' && last?.groups !== undefined) {
     const { line, column } = last.groups
-    found.push({ path: 'groups', value: node.groups, from: { layer: last.layer.name, file: last.layer.file, line, column }, overrides: [], appendsTo: [] })
+    found.push({
+      path: 'groups',
+      value: node.groups,
+      from: { layer: last.layer.name, file: last.layer.file, line, column },
+      overrides: [],
+      appendsTo: [],
+    })
   }
   return found
 }

@@ -54,12 +54,24 @@ export async function readSiteFiles(source: SiteSource, previous?: SiteFiles): P
   const problems: Problem[] = listed.flatMap(refusal)
   const readable = listed.filter(file => refusal(file).length === 0)
 
-  const files = (await Promise.all(readable.map(file => readSiteFile(source, file, known.get(file.path))))).filter(file => file !== undefined)
+  const files = (await Promise.all(readable.map(file => readSiteFile(source, file, known.get(file.path))))).filter(
+    file => file !== undefined,
+  )
   const carried = readable.filter(file => file.path.startsWith('files/'))
-  const blobs = new Map(await Promise.all(carried.map(async file => [file.path.slice('files/'.length), await source.blob(file)] as const)))
-  const sameBlobs = previous !== undefined && previous.blobs.size === blobs.size && [...blobs].every(([path, blob]) => previous.blobs.get(path) === blob)
+  const blobs = new Map(
+    await Promise.all(carried.map(async file => [file.path.slice('files/'.length), await source.blob(file)] as const)),
+  )
+  const sameBlobs =
+    previous !== undefined &&
+    previous.blobs.size === blobs.size &&
+    [...blobs].every(([path, blob]) => previous.blobs.get(path) === blob)
   const images = new Set(readable.flatMap(file => /^images\/([^/]+)\/image\.yaml$/.exec(file.path)?.[1] ?? []))
-  return { files, blobs: sameBlobs ? previous.blobs : blobs, images, problems: [...problems, ...files.flatMap(file => file.problems)] }
+  return {
+    files,
+    blobs: sameBlobs ? previous.blobs : blobs,
+    images,
+    problems: [...problems, ...files.flatMap(file => file.problems)],
+  }
 }
 
 interface Role {
@@ -81,7 +93,8 @@ function refusal(file: SourceFile): Problem[] {
   const at = { file: file.path, line: 1, column: 1 }
   if (file.refused !== undefined) return [{ ...at, message: file.refused }]
   const limit = roleOf(file.path) === undefined ? MAX_FILE_BYTES : MAX_YAML_BYTES
-  if (file.size > limit) return [{ ...at, message: `is too large: ${mebibytes(file.size)} MiB, at most ${mebibytes(limit)}` }]
+  if (file.size > limit)
+    return [{ ...at, message: `is too large: ${mebibytes(file.size)} MiB, at most ${mebibytes(limit)}` }]
   const [folder = ''] = file.path.split('/')
   const isSetting = ['groups', 'clusters', 'nodes'].includes(folder)
   if (isSetting && file.path.endsWith('.yml')) return [{ ...at, message: 'is not read: its name must end in .yaml' }]
@@ -90,7 +103,11 @@ function refusal(file: SourceFile): Problem[] {
 
 const mebibytes = (bytes: number): number => Math.round(bytes / 2 ** 20)
 
-async function readSiteFile(source: SiteSource, file: SourceFile, known: SiteFile | undefined): Promise<SiteFile | undefined> {
+async function readSiteFile(
+  source: SiteSource,
+  file: SourceFile,
+  known: SiteFile | undefined,
+): Promise<SiteFile | undefined> {
   const role = roleOf(file.path)
   if (role === undefined) return undefined
   if (known !== undefined && known.blob === file.blob) return known
@@ -109,9 +126,22 @@ function parseSiteFile(path: string, role: Role, blob: string, content: Buffer):
     return fail({ line: 1, column: 1, message: 'is not text (not UTF-8)' })
   }
   const nul = text.indexOf('\0')
-  if (nul >= 0) return fail({ line: text.slice(0, nul).split('\n').length, column: 1, message: 'is not text (it holds a NUL byte)' })
+  if (nul >= 0)
+    return fail({
+      line: text.slice(0, nul).split('\n').length,
+      column: 1,
+      message: 'is not text (it holds a NUL byte)',
+    })
   const { tree, problems } = readYaml(text)
-  if (problems.length > 0) return siteFile(path, role, blob, undefined, [], problems.map(problem => ({ file: path, ...problem })))
+  if (problems.length > 0)
+    return siteFile(
+      path,
+      role,
+      blob,
+      undefined,
+      [],
+      problems.map(problem => ({ file: path, ...problem })),
+    )
   if (tree !== undefined && tree.kind !== 'map' && !(tree.kind === 'scalar' && tree.value === null)) {
     return fail({ line: tree.line, column: tree.column, message: 'must be a map of keys and values' })
   }
@@ -130,7 +160,13 @@ function siteFile(
 ): SiteFile {
   let validated: readonly Problem[] | undefined
   return {
-    ...{ path, kind, name, blob, tree, entries, problems },
+    path,
+    kind,
+    name,
+    blob,
+    tree,
+    entries,
+    problems,
     layers: tree === undefined ? [] : layersOf(path, kind, name, tree),
     validate: () => (validated ??= tree === undefined ? [] : validateTree(path, tree, fileSchemas[kind])),
   }
@@ -142,7 +178,9 @@ function layersOf(file: string, kind: FileKind, name: string, tree: MapTree): La
   const domain = tree.entries.get('domain')
   const defaults = tree.entries.get('defaults')?.value
   return [
-    ...(domain === undefined ? [] : [{ name: 'site', file, tree: { ...tree, entries: new Map([['domain', domain]]) } }]),
+    ...(domain === undefined
+      ? []
+      : [{ name: 'site', file, tree: { ...tree, entries: new Map([['domain', domain]]) } }]),
     ...(defaults?.kind === 'map' ? [{ name: 'defaults', file, tree: defaults }] : []),
   ]
 }
@@ -151,7 +189,9 @@ export function groupList(tree: MapTree | undefined): GroupList | undefined {
   const replaced = tree?.entries.get('groups')
   const entry = replaced ?? tree?.entries.get('groups+')
   if (entry?.value.kind !== 'list') return undefined
-  const names = entry.value.items.flatMap(item => (item.kind === 'scalar' ? [{ name: String(item.value), line: item.line, column: item.column }] : []))
+  const names = entry.value.items.flatMap(item =>
+    item.kind === 'scalar' ? [{ name: String(item.value), line: item.line, column: item.column }] : [],
+  )
   return { line: entry.line, column: entry.column, appends: replaced === undefined, names }
 }
 
@@ -165,7 +205,8 @@ function nodeEntries(file: string, tree: MapTree | undefined): { entries: NodeFi
     try {
       const body: Tree = value.kind === 'map' ? value : { kind: 'map', entries: new Map(), line, column }
       entries.push({
-        ...{ line, column },
+        line,
+        column,
         key,
         names: PLAIN_NAME.test(key) ? [key] : [...parseNodeSet(key)],
         layer: { name: `node ${key}`, file, tree: body },

@@ -40,7 +40,9 @@ export async function openRepository(siteDir: string): Promise<Repository> {
     const [top = '', prefix = ''] = (await line(siteDir, ['rev-parse', '--show-toplevel', '--show-prefix'])).split('\n')
     return { dir: await realpath(top), prefix }
   } catch (error) {
-    const why = messageOf(error).includes('not installed') ? 'git is not installed' : `${siteDir} is not in a git repository`
+    const why = messageOf(error).includes('not installed')
+      ? 'git is not installed'
+      : `${siteDir} is not in a git repository`
     const dubious = error instanceof MusterError && error.details.some(text => text.includes('dubious ownership'))
     throw new MusterError('SITE_NOT_GIT', dubious ? `git refuses ${siteDir}: it belongs to another user` : why, {
       cause: error,
@@ -65,13 +67,23 @@ export async function resolveCommit(repo: Repository, revision: string): Promise
 
 export async function headCommit(repo: Repository): Promise<string> {
   const head = await resolveCommit(repo, 'HEAD')
-  if (head === undefined) throw new MusterError('SITE_NOT_GIT', 'the repository has no commit yet', { hint: 'git add . && git commit -m "first"' })
+  if (head === undefined)
+    throw new MusterError('SITE_NOT_GIT', 'the repository has no commit yet', {
+      hint: 'git add . && git commit -m "first"',
+    })
   return head
 }
 
 /** Paths of the site that differ from the last commit, new files included. */
 export async function dirtyPaths(repo: Repository): Promise<string[]> {
-  const status = await line(repo.dir, ['status', '--porcelain', '-z', '--untracked-files=all', '--', repo.prefix || '.'])
+  const status = await line(repo.dir, [
+    'status',
+    '--porcelain',
+    '-z',
+    '--untracked-files=all',
+    '--',
+    repo.prefix || '.',
+  ])
   return status
     .split('\0')
     .filter(entry => entry !== '')
@@ -94,7 +106,8 @@ export async function snapshotTree(repo: Repository): Promise<string> {
   }
 }
 
-export const treeOf = (repo: Repository, commit: string): Promise<string> => line(repo.dir, ['rev-parse', '--verify', `${commit}^{tree}`])
+export const treeOf = (repo: Repository, commit: string): Promise<string> =>
+  line(repo.dir, ['rev-parse', '--verify', `${commit}^{tree}`])
 
 /** Keeps a tree or commit from being garbage-collected, under a name of ours. */
 export async function keep(repo: Repository, name: string, object: string): Promise<void> {
@@ -102,7 +115,12 @@ export async function keep(repo: Repository, name: string, object: string): Prom
 }
 
 /** Records the named files as they stand, and nothing else; the commit that came of it. */
-export async function commitPaths(repo: Repository, paths: readonly string[], message: string, author?: Author): Promise<string> {
+export async function commitPaths(
+  repo: Repository,
+  paths: readonly string[],
+  message: string,
+  author?: Author,
+): Promise<string> {
   const full = paths.map(path => `:(literal)${repo.prefix}${path}`)
   const env = await identity(repo, author)
   await git(repo.dir, ['add', '--all', '--', ...full], { env })
@@ -147,8 +165,15 @@ export function gitSource(repo: Repository, treeish: string): SiteSource {
   return {
     async files() {
       const listing = await git(repo.dir, ['ls-tree', '-r', '-l', '-z', '--full-tree', `${treeish}:${repo.prefix}`])
-      const entries = listing.toString('utf8').split('\0').filter(entry => entry !== '').map(parseTreeLine)
-      const files = await resolveLinks(repo, entries.filter(entry => belongsToSite(entry.path)))
+      const entries = listing
+        .toString('utf8')
+        .split('\0')
+        .filter(entry => entry !== '')
+        .map(parseTreeLine)
+      const files = await resolveLinks(
+        repo,
+        entries.filter(entry => belongsToSite(entry.path)),
+      )
       await prefetch(repo, files, contents)
       return files
     },
@@ -180,7 +205,8 @@ async function resolveLinks(repo: Repository, entries: readonly TreeLine[]): Pro
       const outside = target.startsWith('/') || path.startsWith('..')
       const found = byPath.get(path)
       if (outside) return { path: entry.path, size: 0, refused: LEADS_OUT }
-      if (found === undefined || found.mode === '120000') return { path: entry.path, size: 0, refused: 'is a symbolic link to nothing' }
+      if (found === undefined || found.mode === '120000')
+        return { path: entry.path, size: 0, refused: 'is a symbolic link to nothing' }
       return { path: entry.path, size: found.size, blob: found.blob }
     }),
   )
@@ -188,7 +214,9 @@ async function resolveLinks(repo: Repository, entries: readonly TreeLine[]): Pro
 
 /** The YAML files, all in one go: a process per file would cost more than the whole rest. */
 async function prefetch(repo: Repository, files: readonly SourceFile[], into: Map<string, Buffer>): Promise<void> {
-  const readable = files.filter(file => file.path.endsWith('.yaml') && file.size <= MAX_YAML_BYTES && file.blob !== undefined)
+  const readable = files.filter(
+    file => file.path.endsWith('.yaml') && file.size <= MAX_YAML_BYTES && file.blob !== undefined,
+  )
   const wanted = [...new Set(readable.map(file => file.blob ?? ''))]
   if (wanted.length === 0) return
   const output = await git(repo.dir, ['cat-file', '--batch'], { input: `${wanted.join('\n')}\n` })

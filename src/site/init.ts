@@ -9,15 +9,21 @@ const STARTER = fileURLToPath(new URL('starter', import.meta.url))
 
 /** A small site to start from, in a new git repository or in a folder of an existing one; the files it made. */
 export async function initSite(dir: string, name: string): Promise<string[]> {
-  if (!/^[a-z0-9]([a-z0-9-]*[a-z0-9])?$/.test(name)) throw new MusterError('USAGE', `${name} is not a site name (lower-case letters, digits and -)`, { hint: 'give one with --name' })
+  if (!/^[a-z0-9]([a-z0-9-]*[a-z0-9])?$/.test(name))
+    throw new MusterError('USAGE', `${name} is not a site name (lower-case letters, digits and -)`, {
+      hint: 'give one with --name',
+    })
   await mkdir(dir, { recursive: true })
   if ((await readdir(dir)).some(entry => entry !== '.git')) throw new MusterError('SITE_EXISTS', `${dir} is not empty`)
   const contents = new Map<string, string>()
-  for (const path of (await readdir(STARTER, { recursive: true, withFileTypes: true })).filter(entry => entry.isFile())) {
+  for (const path of (await readdir(STARTER, { recursive: true, withFileTypes: true })).filter(entry =>
+    entry.isFile(),
+  )) {
     const full = join(path.parentPath, path.name)
     contents.set(full.slice(STARTER.length + 1), (await readFile(full, 'utf8')).replaceAll('SITE_NAME', name))
   }
-  for (const [kind, schema] of Object.entries(jsonSchemas())) contents.set(`.schema/${kind}.json`, `${JSON.stringify(schema, null, 2)}\n`)
+  for (const [kind, schema] of Object.entries(jsonSchemas()))
+    contents.set(`.schema/${kind}.json`, `${JSON.stringify(schema, null, 2)}\n`)
   for (const [path, content] of contents) {
     await mkdir(dirname(join(dir, path)), { recursive: true })
     await writeFile(join(dir, path), content)

@@ -18,10 +18,14 @@ function withAppending(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value
   const schema = value as JsonSchema
   const properties = schema['properties'] as Record<string, JsonSchema> | undefined
-  if (properties !== undefined && '$secret' in properties) return { type: 'string', description: 'A secret: set it with `muster secret set`.' }
+  if (properties !== undefined && '$secret' in properties)
+    return { type: 'string', description: 'A secret: set it with `muster secret set`.' }
   const result = Object.fromEntries(Object.entries(schema).map(([key, child]) => [key, withAppending(child)]))
   if (properties === undefined) return result
   const own = result['properties'] as Record<string, JsonSchema>
   const appending = Object.entries(own).filter(([, child]) => child['type'] === 'array')
-  return { ...result, properties: { ...own, ...Object.fromEntries(appending.map(([key, child]) => [`${key}+`, child])) } }
+  return {
+    ...result,
+    properties: { ...own, ...Object.fromEntries(appending.map(([key, child]) => [`${key}+`, child])) },
+  }
 }

@@ -61,7 +61,8 @@ export class LayerMerger {
     let byLayer = this.#known.get(lower)
     if (byLayer === undefined) this.#known.set(lower, (byLayer = new WeakMap()))
     let merged = byLayer.get(layer)
-    if (merged === undefined) byLayer.set(layer, (merged = mergeMap(lower, layer.tree, layer, NOT_LAYERED[layer.name.split(' ')[0] ?? ''])))
+    if (merged === undefined)
+      byLayer.set(layer, (merged = mergeMap(lower, layer.tree, layer, NOT_LAYERED[layer.name.split(' ')[0] ?? ''])))
     return merged
   }
 }
@@ -81,7 +82,11 @@ function mergeMap(lower: Branch, upper: MapTree, layer: Layer, ignored?: Readonl
       entries.set(name, { kind: 'leaf', tree, origin, ...(below !== undefined && { overrides: below }) })
     }
   }
-  return { kind: 'branch', entries, ...(lower.origin ? { origin: lower.origin } : { origin: { layer, line: upper.line, column: upper.column } }) }
+  return {
+    kind: 'branch',
+    entries,
+    ...(lower.origin ? { origin: lower.origin } : { origin: { layer, line: upper.line, column: upper.column } }),
+  }
 }
 
 export function valueAt(root: Value, path: readonly string[]): Value | undefined {
@@ -94,7 +99,10 @@ export function valueAt(root: Value, path: readonly string[]): Value | undefined
 }
 
 /** Every leaf below a value with its path, in the order the layers brought them. */
-export function* leavesOf(value: Value, path: readonly string[] = []): Generator<readonly [path: readonly string[], leaf: Leaf]> {
+export function* leavesOf(
+  value: Value,
+  path: readonly string[] = [],
+): Generator<readonly [path: readonly string[], leaf: Leaf]> {
   if (value.kind === 'leaf') yield [path, value]
   else for (const [key, child] of value.entries) yield* leavesOf(child, [...path, key])
 }

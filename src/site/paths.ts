@@ -17,7 +17,10 @@ export function parsePath(value: unknown, text: string): string[] | undefined {
 }
 
 /** Every value that is not a map, with its path. */
-export function* flatten(value: unknown, path: readonly string[] = []): Generator<readonly [path: readonly string[], value: unknown]> {
+export function* flatten(
+  value: unknown,
+  path: readonly string[] = [],
+): Generator<readonly [path: readonly string[], value: unknown]> {
   if (!isMap(value) || '$secret' in value) yield [path, value]
   else for (const [key, child] of Object.entries(value)) yield* flatten(child, [...path, key])
 }
@@ -26,7 +29,8 @@ export function get(value: unknown, path: readonly string[]): unknown {
   return path.reduce<unknown>((found, key) => (isMap(found) ? found[key] : undefined), value)
 }
 
-export const isMap = (value: unknown): value is Plain => typeof value === 'object' && value !== null && !Array.isArray(value)
+export const isMap = (value: unknown): value is Plain =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** A value as people read it on one line; a secret is never shown. */
 export function showValue(value: unknown): string {
@@ -35,7 +39,9 @@ export function showValue(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(showValue).join(', ')}]`
   if (isMap(value)) {
     if ('$secret' in value) return '(secret)'
-    return `{${Object.entries(value).map(([key, item]) => `${key}: ${showValue(item)}`).join(', ')}}`
+    return `{${Object.entries(value)
+      .map(([key, item]) => `${key}: ${showValue(item)}`)
+      .join(', ')}}`
   }
   return JSON.stringify(value)
 }

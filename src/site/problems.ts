@@ -16,7 +16,9 @@ export interface Problem {
 export function formatProblem(problem: Problem): string {
   const nodes = problem.nodes === undefined ? undefined : fold(problem.nodes)
   const subject = [nodes, problem.path].filter(part => part !== undefined && part !== '').join('.')
-  return [`${problem.file}:${problem.line}:${problem.column}`, subject, problem.message].filter(part => part !== '').join(': ')
+  return [`${problem.file}:${problem.line}:${problem.column}`, subject, problem.message]
+    .filter(part => part !== '')
+    .join(': ')
 }
 
 /**
@@ -29,11 +31,15 @@ export function tidyProblems(problems: readonly Problem[]): Problem[] {
     const what = problem.nodes === undefined ? problem.message : problem.message.replaceAll(/\S*\d\S*/g, '#')
     const key = [problem.file, problem.line, problem.column, problem.path, what].join('\0')
     const seen = byPlace.get(key)
-    if (seen === undefined) byPlace.set(key, { ...problem, ...(problem.nodes && { nodes: [...problem.nodes] }) } as Problem & { nodes?: string[] })
+    if (seen === undefined)
+      byPlace.set(key, { ...problem, ...(problem.nodes && { nodes: [...problem.nodes] }) } as Problem & {
+        nodes?: string[]
+      })
     else for (const node of problem.nodes ?? []) seen.nodes?.push(node)
   }
   return [...byPlace.values()].sort(
-    (a, b) => a.file.localeCompare(b.file) || a.line - b.line || a.column - b.column || a.message.localeCompare(b.message),
+    (a, b) =>
+      a.file.localeCompare(b.file) || a.line - b.line || a.column - b.column || a.message.localeCompare(b.message),
   )
 }
 

@@ -2,7 +2,6 @@ import type { z } from 'zod'
 import { MusterError } from '../lib/errors.ts'
 import { didYouMean } from '../lib/suggest.ts'
 import { type Renderer, isTemplate, referencedPaths } from '../lib/template.ts'
-import type { Tree } from '../lib/yaml/tree.ts'
 import { type Branch, type Leaf, type Value, valueAt } from './layers.ts'
 import type { Problem } from './problems.ts'
 import { leafSchema } from './schema.ts'
@@ -65,11 +64,18 @@ interface FreshBranch {
   readonly children: readonly (readonly [key: string, value: Value, compiled: Compiled])[]
 }
 
-function compile(value: Value, path: readonly string[], compileChild: (value: Value, path: readonly string[]) => Compiled): Compiled {
+function compile(
+  value: Value,
+  path: readonly string[],
+  compileChild: (value: Value, path: readonly string[]) => Compiled,
+): Compiled {
   if (value.kind === 'leaf') return compileLeaf(value, path)
   const children = [...value.entries].map(([key, child]) => [key, child, compileChild(child, [...path, key])] as const)
   if (children.some(([, , compiled]) => !compiled.fixed)) return { fixed: false, children }
-  return { fixed: true, value: Object.freeze(gather(children.map(([key, , compiled]) => [key, (compiled as { value: unknown }).value]))) }
+  return {
+    fixed: true,
+    value: Object.freeze(gather(children.map(([key, , compiled]) => [key, (compiled as { value: unknown }).value]))),
+  }
 }
 
 function compileLeaf(leaf: Leaf, path: readonly string[]): Compiled {
@@ -85,11 +91,13 @@ function compileLeaf(leaf: Leaf, path: readonly string[]): Compiled {
 
 /** Without paths that a shorter one brings along: vars and vars.rack → vars. */
 function withoutCovered(paths: readonly (readonly string[])[]): (readonly string[])[] {
-  return paths.filter(path => !paths.some(other => other.length < path.length && other.every((key, depth) => key === path[depth])))
+  return paths.filter(
+    path => !paths.some(other => other.length < path.length && other.every((key, depth) => key === path[depth])),
+  )
 }
 
 function rawOf(leaf: Leaf): unknown {
-  const own = plainOf(leaf.tree as Tree)
+  const own = plainOf(leaf.tree)
   return leaf.appendsTo === undefined ? own : [...(rawOf(leaf.appendsTo) as unknown[]), ...(own as unknown[])]
 }
 
@@ -101,7 +109,8 @@ function* templatesIn(raw: unknown): Generator<string> {
 
 const hasTemplate = (raw: unknown): boolean => !templatesIn(raw).next().done
 
-const isPlainMap = (value: unknown): value is Plain => typeof value === 'object' && value !== null && !Array.isArray(value)
+const isPlainMap = (value: unknown): value is Plain =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** An object of those entries that have a value: null and undefined mean there is none. */
 function gather(entries: Iterable<readonly [string, unknown]>): Plain {
@@ -125,7 +134,12 @@ class NodeWork {
   readonly #done = new Map<Value, unknown>()
   readonly #underWay = new Set<Value>()
 
-  constructor(renderer: Renderer, compileValue: (value: Value, path: readonly string[]) => Compiled, root: Branch, facts: NodeFacts) {
+  constructor(
+    renderer: Renderer,
+    compileValue: (value: Value, path: readonly string[]) => Compiled,
+    root: Branch,
+    facts: NodeFacts,
+  ) {
     this.#renderer = renderer
     this.#compile = compileValue
     this.#root = root
@@ -142,7 +156,9 @@ class NodeWork {
   }
 
   #buildBranch(compiled: FreshBranch, path: readonly string[]): Plain {
-    return gather(compiled.children.map(([key, child, own]) => [key, own.fixed ? own.value : this.build(child, [...path, key])]))
+    return gather(
+      compiled.children.map(([key, child, own]) => [key, own.fixed ? own.value : this.build(child, [...path, key])]),
+    )
   }
 
   #buildLeaf(leaf: Leaf, compiled: FreshLeaf): unknown {
@@ -156,7 +172,14 @@ class NodeWork {
     } catch (error) {
       if (!(error instanceof MusterError)) throw error
       const { layer, line, column } = leaf.origin
-      this.problems.push({ file: layer.file, line, column, path: compiled.path.join('.'), nodes: [this.#facts.name], message: error.message })
+      this.problems.push({
+        file: layer.file,
+        line,
+        column,
+        path: compiled.path.join('.'),
+        nodes: [this.#facts.name],
+        message: error.message,
+      })
       return undefined
     } finally {
       this.#underWay.delete(leaf)
@@ -166,7 +189,8 @@ class NodeWork {
   #render(raw: unknown, context: Plain): unknown {
     if (typeof raw === 'string') return isTemplate(raw) ? this.#renderText(raw, context) : raw
     if (Array.isArray(raw)) return raw.map(item => this.#render(item, context))
-    if (isPlainMap(raw) && !('$secret' in raw)) return gather(Object.entries(raw).map(([key, item]) => [key, this.#render(item, context)]))
+    if (isPlainMap(raw) && !('$secret' in raw))
+      return gather(Object.entries(raw).map(([key, item]) => [key, this.#render(item, context)]))
     return raw
   }
 
@@ -174,7 +198,8 @@ class NodeWork {
     try {
       return this.#renderer.render(template, context)
     } catch (error) {
-      if (error instanceof MusterError && error.message.startsWith('undefined value')) throw this.#undefinedName(template, context)
+      if (error instanceof MusterError && error.message.startsWith('undefined value'))
+        throw this.#undefinedName(template, context)
       throw error
     }
   }
@@ -216,10 +241,17 @@ class NodeWork {
 
   #undefinedName(template: string, context: Plain): MusterError {
     const missing = referencedPaths(template).find(path => !isDefined(context, path)) ?? ['a name']
-    if (missing[0] === 'index') return new MusterError('TEMPLATE_INVALID', `index is not defined: ${this.#facts.name} has no number in its name`)
+    if (missing[0] === 'index')
+      return new MusterError('TEMPLATE_INVALID', `index is not defined: ${this.#facts.name} has no number in its name`)
     const parent = valueAt(this.#root, missing.slice(0, -1))
-    const near = [...(missing.length === 1 ? Object.keys(this.#facts) : []), ...(parent?.kind === 'branch' ? parent.entries.keys() : [])]
-    return new MusterError('TEMPLATE_INVALID', `${missing.join('.')} is not defined${didYouMean(missing.at(-1) ?? '', near)}`)
+    const near = [
+      ...(missing.length === 1 ? Object.keys(this.#facts) : []),
+      ...(parent?.kind === 'branch' ? parent.entries.keys() : []),
+    ]
+    return new MusterError(
+      'TEMPLATE_INVALID',
+      `${missing.join('.')} is not defined${didYouMean(missing.at(-1) ?? '', near)}`,
+    )
   }
 }
 

@@ -17,7 +17,9 @@ export type Secret = z.infer<typeof Secret>
 const text = (pattern: RegExp, message: string) => z.string().regex(pattern, message)
 
 const Name = text(/^[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?$/, 'is not a name (lower-case letters, digits, - and _)')
-const Domain = text(/^([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]*[a-z0-9])?$/, 'is not a domain name').max(253)
+const Domain = text(/^([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]*[a-z0-9])?$/, 'is not a domain name').max(
+  253,
+)
 const Mac = z
   .string()
   .toLowerCase()
@@ -57,7 +59,9 @@ const Location = z
 
 const Bmc = z
   .strictObject({
-    driver: templated(z.enum(['redfish', 'ipmi'])).optional().describe('How the management controller is spoken to.'),
+    driver: templated(z.enum(['redfish', 'ipmi']))
+      .optional()
+      .describe('How the management controller is spoken to.'),
     address: templated(Address).optional().describe('Its address.'),
     username: templated(z.string().min(1)).optional().describe('The user to log in as.'),
     password: Secret.optional().describe('The password: a secret, set with `muster secret set`.'),
@@ -67,8 +71,13 @@ const Bmc = z
 const Boot = z
   .strictObject({
     image: templated(ImageRef).optional().describe('The image it boots: NAME, NAME@CHANNEL or NAME@sha256:….'),
-    root: templated(z.enum(['ram', 'projected', 'disk'])).optional().describe('How it gets its root file system.'),
-    args: z.array(templated(z.string().min(1))).optional().describe('Kernel arguments.'),
+    root: templated(z.enum(['ram', 'projected', 'disk']))
+      .optional()
+      .describe('How it gets its root file system.'),
+    args: z
+      .array(templated(z.string().min(1)))
+      .optional()
+      .describe('Kernel arguments.'),
   })
   .describe('What the node boots.')
 
@@ -162,7 +171,7 @@ function childSchema(schema: z.ZodType, key: string): z.ZodType | undefined {
   if (schema instanceof z.ZodRecord) return schema.valueType as z.ZodType
   if (schema instanceof z.ZodUnion) {
     const inside = schema.options.find(option => option instanceof z.ZodObject)
-    return inside === undefined ? undefined : childSchema(inside as z.ZodType, key)
+    return inside === undefined ? undefined : childSchema(inside, key)
   }
   return undefined
 }

@@ -32,7 +32,8 @@ function* secretsIn(file: string, tree: Tree, path: readonly string[]): Generato
 export async function checkSecrets(site: Site, identities: readonly string[]): Promise<Problem[]> {
   const problems: Problem[] = []
   for (const { file, path, line, column, armored } of storedSecrets(site)) {
-    const message = formProblem(armored) ?? (identities.length === 0 ? undefined : await undecryptable(armored, identities))
+    const message =
+      formProblem(armored) ?? (identities.length === 0 ? undefined : await undecryptable(armored, identities))
     if (message !== undefined) problems.push({ file, line, column, path: path.join('.'), message })
   }
   return problems
@@ -43,7 +44,10 @@ const undecryptable = (armored: string, identities: readonly string[]): Promise<
 
 export async function encryptFor(site: Site, text: string): Promise<string> {
   if (site.recipients.length === 0) {
-    throw new MusterError('SECRET_KEY_MISSING', 'the site names no recipients for its secrets (site.yaml: secrets.recipients)')
+    throw new MusterError(
+      'SECRET_KEY_MISSING',
+      'the site names no recipients for its secrets (site.yaml: secrets.recipients)',
+    )
   }
   return encrypt(text, site.recipients)
 }

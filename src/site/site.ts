@@ -73,9 +73,15 @@ function buildSite(files: SiteFiles, known?: SiteMemory): Site {
   const groups = readGroups(files, problems)
   const nodes = readNodes(files, groups, name, problems)
   const clusters = readClusters(files, nodes, groups, problems)
-  const memory = known ?? { merger: new LayerMerger(), resolver: new Resolver(createRenderer()), resolved: new WeakMap() }
+  const memory = known ?? {
+    merger: new LayerMerger(),
+    resolver: new Resolver(createRenderer()),
+    resolved: new WeakMap(),
+  }
   const groupLayers = new Map([...groups].map(([group, { file }]) => [group, file.layers]))
-  const clusterLayers = new Map(files.files.filter(file => file.kind === 'cluster').map(file => [file.name, file.layers]))
+  const clusterLayers = new Map(
+    files.files.filter(file => file.kind === 'cluster').map(file => [file.name, file.layers]),
+  )
   const layersOf = (node: SiteNode): Branch =>
     memory.merger.merge([
       ...(main?.layers ?? []),
@@ -84,7 +90,14 @@ function buildSite(files: SiteFiles, known?: SiteMemory): Site {
       ...node.entries.map(entry => entry.layer),
     ])
   return {
-    ...{ name, files, groups, clusters, nodes, problems, memory, layersOf },
+    name,
+    files,
+    groups,
+    clusters,
+    nodes,
+    problems,
+    memory,
+    layersOf,
     networks: readNetworks(main),
     recipients: readRecipients(main),
     sets: groupResolver(nodes, groups, clusters),
@@ -92,7 +105,13 @@ function buildSite(files: SiteFiles, known?: SiteMemory): Site {
   }
 }
 
-function resolveNode(memory: SiteMemory, { blobs }: SiteFiles, site: string, node: SiteNode, root: Branch): ResolvedNode {
+function resolveNode(
+  memory: SiteMemory,
+  { blobs }: SiteFiles,
+  site: string,
+  node: SiteNode,
+  root: Branch,
+): ResolvedNode {
   const key = [site, node.cluster, ...node.groups].join(' ')
   let byNode = memory.resolved.get(root)
   if (byNode === undefined) memory.resolved.set(root, (byNode = new Map()))
@@ -100,7 +119,14 @@ function resolveNode(memory: SiteMemory, { blobs }: SiteFiles, site: string, nod
   if (known !== undefined && known.key === key && known.blobs === blobs) return known.node
   const numbers = numbersOf(node.name)
   const { name, cluster, groups } = node
-  const { value, problems } = memory.resolver.resolve(root, { name, cluster, groups, site, numbers, index: numbers.at(-1) })
+  const { value, problems } = memory.resolver.resolve(root, {
+    name,
+    cluster,
+    groups,
+    site,
+    numbers,
+    index: numbers.at(-1),
+  })
   const resolved = { value: withBlobs({ cluster, groups, ...value }, blobs), problems }
   byNode.set(name, { key, blobs, node: resolved })
   return resolved
@@ -119,7 +145,8 @@ function withBlobs(value: Plain, blobs: SiteFiles['blobs']): Plain {
 
 export function nodeNamed(site: Site, name: string): SiteNode {
   const node = site.nodes.get(name)
-  if (node === undefined) throw new MusterError('NODE_UNKNOWN', `no node is named ${name}${didYouMean(name, site.nodes.keys())}`)
+  if (node === undefined)
+    throw new MusterError('NODE_UNKNOWN', `no node is named ${name}${didYouMean(name, site.nodes.keys())}`)
   return node
 }
 
@@ -134,11 +161,17 @@ function readGroups(files: SiteFiles, problems: Problem[]): Map<string, SiteGrou
     const lineage: string[] = []
     for (const { name: parent, line, column } of parents) {
       const at = { file: file?.path ?? '', line, column, path: 'groups' }
-      if (!byName.has(parent)) problems.push({ ...at, message: `there is no group ${parent}${didYouMean(parent, byName.keys())}` })
+      if (!byName.has(parent))
+        problems.push({ ...at, message: `there is no group ${parent}${didYouMean(parent, byName.keys())}` })
       else if (parent === name || path.includes(parent)) {
         const circle = [...path.slice(path.indexOf(parent)), name, parent]
-        problems.push({ ...at, message: `groups build on each other in a circle: ${(parent === name ? [name, name] : circle).join(' → ')}` })
-      } else for (const ancestor of lineageOf(parent, [...path, name])) if (!lineage.includes(ancestor)) lineage.push(ancestor)
+        problems.push({
+          ...at,
+          message: `groups build on each other in a circle: ${(parent === name ? [name, name] : circle).join(' → ')}`,
+        })
+      } else
+        for (const ancestor of lineageOf(parent, [...path, name]))
+          if (!lineage.includes(ancestor)) lineage.push(ancestor)
     }
     lineage.push(name)
     lineages.set(name, lineage)
@@ -150,7 +183,12 @@ function readGroups(files: SiteFiles, problems: Problem[]): Map<string, SiteGrou
 /** Its cluster is known last: the members of a cluster may be said by group. */
 type NodeDraft = SiteNode & { cluster: string }
 
-function readNodes(files: SiteFiles, groups: ReadonlyMap<string, SiteGroup>, cluster: string, problems: Problem[]): Map<string, NodeDraft> {
+function readNodes(
+  files: SiteFiles,
+  groups: ReadonlyMap<string, SiteGroup>,
+  cluster: string,
+  problems: Problem[],
+): Map<string, NodeDraft> {
   const entriesOf = new Map<string, NodeFileEntry[]>()
   for (const file of files.files) {
     for (const entry of file.entries) {
@@ -168,7 +206,8 @@ function readNodes(files: SiteFiles, groups: ReadonlyMap<string, SiteGroup>, clu
     const listed = listedGroups(entries)
     const key = listed.join(' ')
     let all = lineages.get(key)
-    if (all === undefined) lineages.set(key, (all = [...new Set(listed.flatMap(group => groups.get(group)?.lineage ?? []))]))
+    if (all === undefined)
+      lineages.set(key, (all = [...new Set(listed.flatMap(group => groups.get(group)?.lineage ?? []))]))
     nodes.set(name, { name, cluster, groups: all, entries })
   }
   return nodes
@@ -189,11 +228,22 @@ function reportUnknownGroups(entry: NodeFileEntry, groups: ReadonlyMap<string, S
   for (const { name, line, column } of entry.groups?.names ?? []) {
     if (groups.has(name)) continue
     const path = `${entry.key}.groups`
-    problems.push({ file: entry.layer.file, line, column, path, message: `there is no group ${name}${didYouMean(name, groups.keys())}` })
+    problems.push({
+      file: entry.layer.file,
+      line,
+      column,
+      path,
+      message: `there is no group ${name}${didYouMean(name, groups.keys())}`,
+    })
   }
 }
 
-function readClusters(files: SiteFiles, nodes: ReadonlyMap<string, NodeDraft>, groups: ReadonlyMap<string, SiteGroup>, problems: Problem[]): Map<string, NodeSet> {
+function readClusters(
+  files: SiteFiles,
+  nodes: ReadonlyMap<string, NodeDraft>,
+  groups: ReadonlyMap<string, SiteGroup>,
+  problems: Problem[],
+): Map<string, NodeSet> {
   const clusters = new Map<string, NodeSet>()
   const owner = new Map<string, string>()
   const sets = groupResolver(nodes, groups, clusters)
@@ -205,10 +255,12 @@ function readClusters(files: SiteFiles, nodes: ReadonlyMap<string, NodeDraft>, g
     try {
       const set = parseNodeSet(entry.value.value, { groups: sets })
       const unknown = [...set].filter(name => !nodes.has(name))
-      if (unknown.length > 0) problems.push({ ...at, message: `${NodeSet.of(unknown)}: no such node in nodes.yaml or nodes/` })
+      if (unknown.length > 0)
+        problems.push({ ...at, message: `${NodeSet.of(unknown)}: no such node in nodes.yaml or nodes/` })
       const taken = [...set].filter(name => owner.has(name))
       const [first] = taken
-      if (first !== undefined) problems.push({ ...at, message: `${NodeSet.of(taken)}: in cluster ${owner.get(first)} already` })
+      if (first !== undefined)
+        problems.push({ ...at, message: `${NodeSet.of(taken)}: in cluster ${owner.get(first)} already` })
       const own = set.difference(NodeSet.of([...unknown, ...taken]))
       for (const name of own) {
         owner.set(name, file.name)
@@ -223,13 +275,23 @@ function readClusters(files: SiteFiles, nodes: ReadonlyMap<string, NodeDraft>, g
   const homeless = clusterFiles.length === 0 ? [] : [...nodes.values()].filter(node => !owner.has(node.name))
   for (const node of homeless) {
     const { layer, line, column } = node.entries[0] as NodeFileEntry
-    problems.push({ file: layer.file, line, column, nodes: [node.name], message: 'is in no cluster: add it to the nodes of one in clusters/' })
+    problems.push({
+      file: layer.file,
+      line,
+      column,
+      nodes: [node.name],
+      message: 'is in no cluster: add it to the nodes of one in clusters/',
+    })
   }
   return clusters
 }
 
 /** How @compute, @cluster:prod and @all become nodes. */
-function groupResolver(nodes: ReadonlyMap<string, NodeDraft>, groups: ReadonlyMap<string, SiteGroup>, clusters: ReadonlyMap<string, NodeSet>): GroupResolver {
+function groupResolver(
+  nodes: ReadonlyMap<string, NodeDraft>,
+  groups: ReadonlyMap<string, SiteGroup>,
+  clusters: ReadonlyMap<string, NodeSet>,
+): GroupResolver {
   let members: Map<string, string[]> | undefined
   const build = (): Map<string, string[]> => {
     const found = new Map<string, string[]>([...groups.keys()].map(group => [group, []]))
@@ -237,7 +299,8 @@ function groupResolver(nodes: ReadonlyMap<string, NodeDraft>, groups: ReadonlyMa
     return found
   }
   return {
-    members: group => (group.startsWith('cluster:') ? clusters.get(group.slice('cluster:'.length)) : (members ??= build()).get(group)),
+    members: group =>
+      group.startsWith('cluster:') ? clusters.get(group.slice('cluster:'.length)) : (members ??= build()).get(group),
     all: () => nodes.keys(),
   }
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { didYouMean } from '../lib/suggest.ts'
-import type { MapEntry, MapTree, Place, Tree } from '../lib/yaml/tree.ts'
+import type { MapEntry, Place, Tree } from '../lib/yaml/tree.ts'
 import type { Problem } from './problems.ts'
 
 /** Checks one file, or one entry of one, against its schema; every problem at the line and column it is about. */
@@ -23,7 +23,11 @@ export function validateValue(schema: z.ZodType, value: unknown): { value: unkno
 /**
  * The plain value of a tree. `args+:` becomes `args:` (same schema); an encrypted value becomes `{ $secret }`.
  */
-export function plainOf(tree: Tree, complain: (place: Place, path: string, message: string) => void = () => {}, path = ''): unknown {
+export function plainOf(
+  tree: Tree,
+  complain: (place: Place, path: string, message: string) => void = () => {},
+  path = '',
+): unknown {
   if (tree.kind === 'scalar') return tree.tag === undefined ? tree.value : { $secret: String(tree.value) }
   if (tree.kind === 'list') return tree.items.map((item, index) => plainOf(item, complain, `${path}.${index}`))
   const result: Record<string, unknown> = Object.create(null)
@@ -31,7 +35,8 @@ export function plainOf(tree: Tree, complain: (place: Place, path: string, messa
     const { name, appends } = splitKey(key)
     const here = path === '' ? name : `${path}.${name}`
     if (appends && tree.entries.has(name)) complain(entry, here, `stands here twice, as ${name} and as ${key}`)
-    if (appends && entry.value.kind !== 'list') complain(entry, here, 'only a list can be appended to: write a list after +:')
+    if (appends && entry.value.kind !== 'list')
+      complain(entry, here, 'only a list can be appended to: write a list after +:')
     result[name] = plainOf(entry.value, complain, here)
   }
   return result
@@ -44,7 +49,13 @@ export function splitKey(key: string): { readonly name: string; readonly appends
 
 type Issue = z.core.$ZodIssue
 
-function problemsOf(file: string, root: Tree, schema: z.ZodType, found: Issue, prefix: readonly PropertyKey[]): Problem[] {
+function problemsOf(
+  file: string,
+  root: Tree,
+  schema: z.ZodType,
+  found: Issue,
+  prefix: readonly PropertyKey[],
+): Problem[] {
   const issue = bestIssue(found)
   const path = [...prefix, ...issue.path].map(String)
   if (issue.code === 'unrecognized_keys') {
@@ -58,7 +69,8 @@ function problemsOf(file: string, root: Tree, schema: z.ZodType, found: Issue, p
     }))
   }
   // A bad key of a map is told at the key, a bad value at the value.
-  const place = issue.code === 'invalid_key' ? entryOf(treeAt(root, path.slice(0, -1)), path.at(-1) ?? '') : treeAt(root, path)
+  const place =
+    issue.code === 'invalid_key' ? entryOf(treeAt(root, path.slice(0, -1)), path.at(-1) ?? '') : treeAt(root, path)
   return [{ file, ...placeOf(place ?? nearest(root, path)), path: path.join('.'), message: wordsOf(issue) }]
 }
 
@@ -66,7 +78,9 @@ function problemsOf(file: string, root: Tree, schema: z.ZodType, found: Issue, p
 function bestIssue(issue: Issue): Issue {
   if (issue.code !== 'invalid_union') return issue
   const candidates = issue.errors.map(errors => errors.map(bestIssue))
-  const best = candidates.find(errors => errors.some(error => error.code !== 'invalid_type' || error.path.length > 0)) ?? candidates[0]
+  const best =
+    candidates.find(errors => errors.some(error => error.code !== 'invalid_type' || error.path.length > 0)) ??
+    candidates[0]
   const inner = best?.[0]
   return inner === undefined ? issue : { ...inner, path: [...issue.path, ...inner.path] }
 }
@@ -92,7 +106,9 @@ function wordsOf(issue: Issue): string {
     case 'too_big':
       return `must be at most ${String(issue.maximum)}`
     case 'too_small':
-      return issue.origin === 'string' || issue.origin === 'array' ? 'must not be empty' : `must be at least ${String(issue.minimum)}`
+      return issue.origin === 'string' || issue.origin === 'array'
+        ? 'must not be empty'
+        : `must be at least ${String(issue.minimum)}`
     case 'invalid_key':
       return issue.issues[0]?.message ?? 'is not a valid key'
     default:
@@ -145,6 +161,3 @@ function child(schema: z.ZodType, key: string): z.ZodType[] {
 }
 
 const placeOf = ({ line, column }: Place): Place => ({ line, column })
-
-/** A map's entries, or none: for walking files whose shape has not been checked yet. */
-export const entriesOf = (tree: Tree | undefined): MapTree['entries'] => (tree?.kind === 'map' ? tree.entries : new Map())

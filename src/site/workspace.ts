@@ -15,7 +15,11 @@ export interface Workspace {
   readonly repo: Repository
   open(previous?: Site): Promise<Site>
   /** All or nothing. What would make the site invalid is refused, and no file is touched. */
-  change(plan: (site: Site) => FileEdits | Promise<FileEdits>, message: string, author?: Author): Promise<{ commit: string; files: string[] }>
+  change(
+    plan: (site: Site) => FileEdits | Promise<FileEdits>,
+    message: string,
+    author?: Author,
+  ): Promise<{ commit: string; files: string[] }>
 }
 
 export async function openWorkspace(dir: string): Promise<Workspace> {
@@ -34,7 +38,9 @@ export async function openWorkspace(dir: string): Promise<Workspace> {
       const problems = checkSite(await openSite(overlaySource(source, contents), site))
       if (problems.length > 0) throw siteInvalid(problems)
       const files = [...contents.keys()]
-      const undo = await Promise.all(files.map(async path => [path, await readFile(join(dir, path)).catch(() => null)] as const))
+      const undo = await Promise.all(
+        files.map(async path => [path, await readFile(join(dir, path)).catch(() => null)] as const),
+      )
       try {
         for (const [path, content] of contents) await write(join(dir, path), content)
         return { commit: await commitPaths(repo, files, message, author), files }
@@ -62,7 +68,9 @@ async function edited(dir: string, edits: FileEdits): Promise<Map<string, Buffer
 async function refuseDirty(repo: Repository, paths: readonly string[]): Promise<void> {
   const dirty = (await dirtyPaths(repo)).filter(path => paths.includes(path))
   if (dirty.length > 0) {
-    throw new MusterError('SITE_DIRTY', `${dirty.join(', ')} has changes that are not committed`, { hint: 'commit or drop them first' })
+    throw new MusterError('SITE_DIRTY', `${dirty.join(', ')} has changes that are not committed`, {
+      hint: 'commit or drop them first',
+    })
   }
 }
 
@@ -87,7 +95,9 @@ export function overlaySource(base: SiteSource, contents: ReadonlyMap<string, Bu
   return {
     async files() {
       const kept = (await base.files()).filter(file => !contents.has(file.path))
-      const added = [...contents].flatMap(([path, content]) => (content === null ? [] : [{ path, size: content.length }]))
+      const added = [...contents].flatMap(([path, content]) =>
+        content === null ? [] : [{ path, size: content.length }],
+      )
       return [...kept, ...added].sort((a, b) => (a.path < b.path ? -1 : 1))
     },
     read: async file => changed(file.path) ?? (await base.read(file)),

@@ -17,7 +17,10 @@ export const eventRoutes: Routes = (app, { store, stopping }) => {
   })
   typed(app).get(
     '/api/v1/events',
-    { config: { role: 'viewer' }, schema: { summary: 'Events of the past, in pages', tags, querystring: filter, response: { 200: EventPage } } },
+    {
+      config: { role: 'viewer' },
+      schema: { summary: 'Events of the past, in pages', tags, querystring: filter, response: { 200: EventPage } },
+    },
     async ({ query }) => {
       const { order, limit, ...rest } = query
       const wanted = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== undefined))
@@ -27,15 +30,28 @@ export const eventRoutes: Routes = (app, { store, stopping }) => {
   )
 
   const follow = z.strictObject({
-    after: z.coerce.number().int().min(0).optional().describe('Begin after this revision; with what is new unless said.'),
+    after: z.coerce
+      .number()
+      .int()
+      .min(0)
+      .optional()
+      .describe('Begin after this revision; with what is new unless said.'),
     kind: z.string().max(100).optional(),
   })
   typed(app).get(
     '/api/v1/events/stream',
-    { config: { role: 'viewer' }, schema: { summary: 'Events as they happen (server-sent events); resumes from Last-Event-ID', tags, querystring: follow } },
+    {
+      config: { role: 'viewer' },
+      schema: {
+        summary: 'Events as they happen (server-sent events); resumes from Last-Event-ID',
+        tags,
+        querystring: follow,
+      },
+    },
     async (request, reply) => {
       const resume = Number(request.headers['last-event-id'] ?? Number.NaN)
-      const after = Number.isSafeInteger(resume) && resume >= 0 ? resume : (request.query.after ?? (await store.revision()))
+      const after =
+        Number.isSafeInteger(resume) && resume >= 0 ? resume : (request.query.after ?? (await store.revision()))
       const gone = new AbortController()
       request.raw.socket.once('close', () => gone.abort())
       reply.hijack()
@@ -44,13 +60,24 @@ export const eventRoutes: Routes = (app, { store, stopping }) => {
   )
 }
 
-async function stream(response: ServerResponse, batches: AsyncIterable<readonly Event[]>, kind: string | undefined): Promise<void> {
-  response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no' })
+async function stream(
+  response: ServerResponse,
+  batches: AsyncIterable<readonly Event[]>,
+  kind: string | undefined,
+): Promise<void> {
+  response.writeHead(200, {
+    'content-type': 'text/event-stream',
+    'cache-control': 'no-store',
+    'x-accel-buffering': 'no',
+  })
   response.write(': hello\n\n')
   const heartbeat = setInterval(() => response.write(': still here\n\n'), HEARTBEAT)
   try {
     for await (const batch of batches) {
-      const text = batch.filter(event => matches(event.kind, kind)).map(format).join('')
+      const text = batch
+        .filter(event => matches(event.kind, kind))
+        .map(format)
+        .join('')
       // A reader that is slow is waited for: the watch catches up from the log, nothing queues here.
       if (text !== '' && !response.write(text)) await drained(response)
     }
@@ -60,7 +87,8 @@ async function stream(response: ServerResponse, batches: AsyncIterable<readonly 
   }
 }
 
-const format = (event: Event): string => `id: ${event.revision}\nevent: ${event.kind}\ndata: ${JSON.stringify(event)}\n\n`
+const format = (event: Event): string =>
+  `id: ${event.revision}\nevent: ${event.kind}\ndata: ${JSON.stringify(event)}\n\n`
 
 const matches = (kind: string, wanted: string | undefined): boolean =>
   wanted === undefined || kind === wanted || (wanted.endsWith('.*') && kind.startsWith(wanted.slice(0, -1)))

@@ -9,7 +9,10 @@ const tags = ['groups']
 export const groupRoutes: Routes = (app, { control }) => {
   typed(app).get(
     '/api/v1/groups',
-    { config: { role: 'viewer' }, schema: { summary: 'List groups with their nodes, as applied', tags, response: { 200: GroupList } } },
+    {
+      config: { role: 'viewer' },
+      schema: { summary: 'List groups with their nodes, as applied', tags, response: { 200: GroupList } },
+    },
     async () => {
       const members = new Map<string, string[]>()
       for (const [name, node] of control.desired.nodes) {
@@ -19,7 +22,11 @@ export const groupRoutes: Routes = (app, { control }) => {
           else list.push(name)
         }
       }
-      const items = [...members].map(([name, nodes]) => ({ name, nodes: String(NodeSet.of(nodes)), count: nodes.length }))
+      const items = [...members].map(([name, nodes]) => ({
+        name,
+        nodes: String(NodeSet.of(nodes)),
+        count: nodes.length,
+      }))
       return { items: items.sort((a, b) => a.name.localeCompare(b.name)) }
     },
   )
@@ -27,7 +34,10 @@ export const groupRoutes: Routes = (app, { control }) => {
   const one = z.strictObject({ name: z.string().max(63) })
   typed(app).post(
     '/api/v1/groups',
-    { config: { role: 'operator' }, schema: { summary: 'Add a group to the site and commit', tags, body: AddGroup, response: { 200: EditReply } } },
+    {
+      config: { role: 'operator' },
+      schema: { summary: 'Add a group to the site and commit', tags, body: AddGroup, response: { 200: EditReply } },
+    },
     async request => {
       const { name, set, message } = request.body
       return control.edit(actorOf(request), site => addGroup(site, name, set), message ?? `Add group ${name}`)
@@ -35,19 +45,45 @@ export const groupRoutes: Routes = (app, { control }) => {
   )
   typed(app).patch(
     '/api/v1/groups/:name',
-    { config: { role: 'operator' }, schema: { summary: 'Set values of a group in the site and commit', tags, params: one, body: SetGroup, response: { 200: EditReply } } },
+    {
+      config: { role: 'operator' },
+      schema: {
+        summary: 'Set values of a group in the site and commit',
+        tags,
+        params: one,
+        body: SetGroup,
+        response: { 200: EditReply },
+      },
+    },
     async request => {
       const { set, message } = request.body
       const { name } = request.params
-      return control.edit(actorOf(request), site => setGroup(site, name, set), message ?? `Set ${Object.keys(set).join(', ')} of group ${name}`)
+      return control.edit(
+        actorOf(request),
+        site => setGroup(site, name, set),
+        message ?? `Set ${Object.keys(set).join(', ')} of group ${name}`,
+      )
     },
   )
   typed(app).delete(
     '/api/v1/groups/:name',
-    { config: { role: 'operator' }, schema: { summary: 'Remove a group from the site and commit', tags, params: one, querystring: z.strictObject({ message: Message }), response: { 200: EditReply } } },
+    {
+      config: { role: 'operator' },
+      schema: {
+        summary: 'Remove a group from the site and commit',
+        tags,
+        params: one,
+        querystring: z.strictObject({ message: Message }),
+        response: { 200: EditReply },
+      },
+    },
     async request => {
       const { name } = request.params
-      return control.edit(actorOf(request), site => removeGroup(site, name), request.query.message ?? `Remove group ${name}`)
+      return control.edit(
+        actorOf(request),
+        site => removeGroup(site, name),
+        request.query.message ?? `Remove group ${name}`,
+      )
     },
   )
 }

@@ -6,16 +6,27 @@ import { StatusReply } from '../schemas.ts'
 const Ok = z.strictObject({ status: z.literal('ok') })
 
 export const healthRoutes: Routes = (app, context) => {
-  typed(app).get('/healthz', { config: { role: 'none' }, schema: { summary: 'The process is alive', tags: ['server'], response: { 200: Ok } } }, async () => ({ status: 'ok' as const }))
+  typed(app).get(
+    '/healthz',
+    { config: { role: 'none' }, schema: { summary: 'The process is alive', tags: ['server'], response: { 200: Ok } } },
+    async () => ({ status: 'ok' as const }),
+  )
 
-  typed(app).get('/readyz', { config: { role: 'none' }, schema: { summary: 'The state can be read', tags: ['server'], response: { 200: Ok } } }, async () => {
-    await context.store.revision()
-    return { status: 'ok' as const }
-  })
+  typed(app).get(
+    '/readyz',
+    { config: { role: 'none' }, schema: { summary: 'The state can be read', tags: ['server'], response: { 200: Ok } } },
+    async () => {
+      await context.store.revision()
+      return { status: 'ok' as const }
+    },
+  )
 
   typed(app).get(
     '/api/v1/status',
-    { config: { role: 'viewer' }, schema: { summary: 'Version, generation in force, counts', tags: ['server'], response: { 200: StatusReply } } },
+    {
+      config: { role: 'viewer' },
+      schema: { summary: 'Version, generation in force, counts', tags: ['server'], response: { 200: StatusReply } },
+    },
     async request => ({
       version: context.version,
       site: context.control.workspace.dir,

@@ -7,7 +7,16 @@ import { explainNode } from '../../site/explain.ts'
 import { hideSecrets } from '../../site/paths.ts'
 import { allObserved, observedOf } from '../../state/observed.ts'
 import { type Routes, actorOf, typed } from '../context.ts'
-import { AddNodes, EditReply, ExplanationReply, type NodeItem, NodeDetail, NodePage, RemoveNodes, SetNodes } from '../schemas.ts'
+import {
+  AddNodes,
+  EditReply,
+  ExplanationReply,
+  type NodeItem,
+  NodeDetail,
+  NodePage,
+  RemoveNodes,
+  SetNodes,
+} from '../schemas.ts'
 
 const tags = ['nodes']
 const PAGE = 1000
@@ -21,11 +30,15 @@ export const nodeRoutes: Routes = (app, { control, store }) => {
   })
   typed(app).get(
     '/api/v1/nodes',
-    { config: { role: 'viewer' }, schema: { summary: 'List nodes', tags, querystring: list, response: { 200: NodePage } } },
+    {
+      config: { role: 'viewer' },
+      schema: { summary: 'List nodes', tags, querystring: list, response: { 200: NodePage } },
+    },
     async ({ query }) => {
       const { desired } = control
       const all = [...desired.nodes.keys()].sort(compareNames)
-      const chosen = query.nodes === undefined ? undefined : parseNodeSet(query.nodes, { groups: desiredGroups(desired) })
+      const chosen =
+        query.nodes === undefined ? undefined : parseNodeSet(query.nodes, { groups: desiredGroups(desired) })
       const names = chosen === undefined ? all : all.filter(name => chosen.has(name))
       const start = query.after === undefined ? 0 : names.findIndex(name => compareNames(name, query.after ?? '') > 0)
       const page = start < 0 ? [] : names.slice(start, start + query.limit)
@@ -34,7 +47,15 @@ export const nodeRoutes: Routes = (app, { control, store }) => {
         const node = desired.nodes.get(name)
         if (node === undefined) throw new Error(`${name} vanished while it was listed`)
         const { cluster, groups, image, address } = node.summary
-        return { name, cluster, groups: [...groups], image, address, observed: observed.get(name) ?? {}, revision: node.revision }
+        return {
+          name,
+          cluster,
+          groups: [...groups],
+          image,
+          address,
+          observed: observed.get(name) ?? {},
+          revision: node.revision,
+        }
       })
       const more = start >= 0 && start + query.limit < names.length
       return { items, next: more ? (page.at(-1) ?? null) : null }
@@ -49,7 +70,15 @@ export const nodeRoutes: Routes = (app, { control, store }) => {
   }
   typed(app).get(
     '/api/v1/nodes/:name',
-    { config: { role: 'viewer' }, schema: { summary: 'One node: what it should be and what it is', tags, params: one, response: { 200: NodeDetail } } },
+    {
+      config: { role: 'viewer' },
+      schema: {
+        summary: 'One node: what it should be and what it is',
+        tags,
+        params: one,
+        response: { 200: NodeDetail },
+      },
+    },
     async ({ params }) => {
       const node = known(params.name)
       const desired = hideSecrets(node.value) as Record<string, unknown>
@@ -61,32 +90,70 @@ export const nodeRoutes: Routes = (app, { control, store }) => {
   const explanations = z.strictObject({ items: z.array(ExplanationReply) })
   typed(app).get(
     '/api/v1/nodes/:name/explain',
-    { config: { role: 'viewer' }, schema: { summary: 'Where its values come from', tags, params: one, querystring: explain, response: { 200: explanations } } },
+    {
+      config: { role: 'viewer' },
+      schema: {
+        summary: 'Where its values come from',
+        tags,
+        params: one,
+        querystring: explain,
+        response: { 200: explanations },
+      },
+    },
     async ({ params, query }) => {
       known(params.name)
-      return { items: explainNode(await control.appliedSite(), params.name, query.path) as z.infer<typeof ExplanationReply>[] }
+      return {
+        items: explainNode(await control.appliedSite(), params.name, query.path) as z.infer<typeof ExplanationReply>[],
+      }
     },
   )
 
   typed(app).post(
     '/api/v1/nodes',
-    { config: { role: 'operator' }, schema: { summary: 'Add nodes to the site and commit', tags, body: AddNodes, response: { 200: EditReply } } },
+    {
+      config: { role: 'operator' },
+      schema: { summary: 'Add nodes to the site and commit', tags, body: AddNodes, response: { 200: EditReply } },
+    },
     async request => {
       const { nodes, set, cluster, file, message } = request.body
-      return control.edit(actorOf(request), site => addNodes(site, nodes, set, { cluster, file }), message ?? `Add ${nodes}`)
+      return control.edit(
+        actorOf(request),
+        site => addNodes(site, nodes, set, { cluster, file }),
+        message ?? `Add ${nodes}`,
+      )
     },
   )
   typed(app).patch(
     '/api/v1/nodes',
-    { config: { role: 'operator' }, schema: { summary: 'Set values of nodes in the site and commit', tags, body: SetNodes, response: { 200: EditReply } } },
+    {
+      config: { role: 'operator' },
+      schema: {
+        summary: 'Set values of nodes in the site and commit',
+        tags,
+        body: SetNodes,
+        response: { 200: EditReply },
+      },
+    },
     async request => {
       const { nodes, set, message } = request.body
-      return control.edit(actorOf(request), site => setNodes(site, nodes, set), message ?? `Set ${Object.keys(set).join(', ')} of ${nodes}`)
+      return control.edit(
+        actorOf(request),
+        site => setNodes(site, nodes, set),
+        message ?? `Set ${Object.keys(set).join(', ')} of ${nodes}`,
+      )
     },
   )
   typed(app).delete(
     '/api/v1/nodes',
-    { config: { role: 'operator' }, schema: { summary: 'Remove nodes from the site and commit', tags, body: RemoveNodes, response: { 200: EditReply } } },
+    {
+      config: { role: 'operator' },
+      schema: {
+        summary: 'Remove nodes from the site and commit',
+        tags,
+        body: RemoveNodes,
+        response: { 200: EditReply },
+      },
+    },
     async request => {
       const { nodes, message } = request.body
       return control.edit(actorOf(request), site => removeNodes(site, nodes), message ?? `Remove ${nodes}`)
@@ -100,7 +167,9 @@ export function desiredGroups(desired: DesiredState): GroupResolver {
     all: () => desired.nodes.keys(),
     members: group => {
       const cluster = group.startsWith('cluster:') ? group.slice('cluster:'.length) : undefined
-      const found = [...desired.nodes].filter(([, node]) => (cluster === undefined ? node.summary.groups.includes(group) : node.summary.cluster === cluster))
+      const found = [...desired.nodes].filter(([, node]) =>
+        cluster === undefined ? node.summary.groups.includes(group) : node.summary.cluster === cluster,
+      )
       return found.length === 0 ? undefined : found.map(([name]) => name)
     },
   }

@@ -73,21 +73,29 @@ const MOST = 1000
 async function lookUp(call: Call, kind: 'nodes' | 'groups', typed: string): Promise<string[]> {
   const [, before = '', last = ''] = /^(.*[,!&^])?([^,!&^]*)$/.exec(typed) ?? []
   const known = await knownNames(call)
-  const wanted = kind === 'groups' ? known.groups : last.startsWith('@') ? known.groups.map(group => `@${group}`) : known.nodes
-  return wanted.filter(name => name.startsWith(last)).slice(0, MOST).map(name => before + name)
+  const wanted =
+    kind === 'groups' ? known.groups : last.startsWith('@') ? known.groups.map(group => `@${group}`) : known.nodes
+  return wanted
+    .filter(name => name.startsWith(last))
+    .slice(0, MOST)
+    .map(name => before + name)
 }
 
 /** From the site one is in, or else from the server. */
 async function knownNames({ io, options }: Call): Promise<{ nodes: string[]; groups: string[] }> {
   const dir = await findSiteDir(io, options)
   if (dir !== undefined) {
-    const [{ openSite }, { directorySource }] = await Promise.all([import('../../site/site.ts'), import('../../site/source.ts')])
+    const [{ openSite }, { directorySource }] = await Promise.all([
+      import('../../site/site.ts'),
+      import('../../site/source.ts'),
+    ])
     const site = await openSite(await directorySource(dir))
     return { nodes: [...site.nodes.keys()], groups: [...site.groups.keys()] }
   }
   const client = connect(io, options)
   const nodes: string[] = []
-  for await (const page of client.pages<NodeItem>('/api/v1/nodes', { limit: 50_000 })) for (const { name } of page) nodes.push(name)
+  for await (const page of client.pages<NodeItem>('/api/v1/nodes', { limit: 50_000 }))
+    for (const { name } of page) nodes.push(name)
   const { items } = await client.get<{ items: { name: string }[] }>('/api/v1/groups')
   return { nodes, groups: items.map(group => group.name) }
 }

@@ -114,11 +114,17 @@ async function make(call: Call<EditOptions>, change: Change): Promise<void> {
   if (options.apply === true) await applyAfterEdit(io, out, options)
 }
 
-const byServer = ({ io, options }: Call<EditOptions>, { method, path, body }: Change, message: string): Promise<Edited> =>
-  connect(io, options).send<Edited>(method, path, { ...body, message })
+const byServer = (
+  { io, options }: Call<EditOptions>,
+  { method, path, body }: Change,
+  message: string,
+): Promise<Edited> => connect(io, options).send<Edited>(method, path, { ...body, message })
 
 async function here(dir: string, change: Change, message: string): Promise<Edited> {
-  const [{ openWorkspace }, edits] = await Promise.all([import('../../site/workspace.ts'), import('../../site/edit.ts')])
+  const [{ openWorkspace }, edits] = await Promise.all([
+    import('../../site/workspace.ts'),
+    import('../../site/edit.ts'),
+  ])
   return (await openWorkspace(dir)).change(site => change.plan(edits, site), message)
 }
 
@@ -127,7 +133,8 @@ export function parseSettings(words: readonly string[]): Settings {
   return Object.fromEntries(
     words.map(word => {
       const [, path, append, text] = /^([^=]+?)(\+?)=(.*)$/s.exec(word) ?? []
-      if (path === undefined || text === undefined) throw new MusterError('USAGE', `${word} is not a setting: write path=value`)
+      if (path === undefined || text === undefined)
+        throw new MusterError('USAGE', `${word} is not a setting: write path=value`)
       const value = text === '' ? null : parseValue(word, text)
       return append === '+' ? [`${path}+`, Array.isArray(value) ? value : [value]] : [path, value]
     }),

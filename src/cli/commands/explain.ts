@@ -6,18 +6,30 @@ import type { Output } from '../output.ts'
 import { table } from '../output.ts'
 
 export async function explain(call: Call): Promise<void> {
-  const { out, args: [, path = ''] } = call
+  const {
+    out,
+    args: [, path = ''],
+  } = call
   const items = await explanations(call)
-  await out.result(items, () => (path === '' ? summary(items) : items.flatMap((item, index) => [...(index > 0 ? [''] : []), ...story(out, item)])))
+  await out.result(items, () =>
+    path === '' ? summary(items) : items.flatMap((item, index) => [...(index > 0 ? [''] : []), ...story(out, item)]),
+  )
 }
 
 async function explanations({ io, args: [node = '', path = ''], options }: Call): Promise<readonly Explanation[]> {
   const dir = await findSiteDir(io, options)
   if (dir === undefined || options.server !== undefined) {
-    const { items } = await connect(io, options).get<{ items: Explanation[] }>(`/api/v1/nodes/${encodeURIComponent(node)}/explain`, { path })
+    const { items } = await connect(io, options).get<{ items: Explanation[] }>(
+      `/api/v1/nodes/${encodeURIComponent(node)}/explain`,
+      { path },
+    )
     return items
   }
-  const [{ explainNode }, { openSite }, { directorySource }] = await Promise.all([import('../../site/explain.ts'), import('../../site/site.ts'), import('../../site/source.ts')])
+  const [{ explainNode }, { openSite }, { directorySource }] = await Promise.all([
+    import('../../site/explain.ts'),
+    import('../../site/site.ts'),
+    import('../../site/source.ts'),
+  ])
   return explainNode(await openSite(await directorySource(dir)), node, path)
 }
 

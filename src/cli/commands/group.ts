@@ -10,11 +10,17 @@ interface Group {
   readonly count: number
 }
 
-const groups = async (call: Call): Promise<Group[]> => (await connect(call.io, call.options).get<{ items: Group[] }>('/api/v1/groups')).items
+const groups = async (call: Call): Promise<Group[]> =>
+  (await connect(call.io, call.options).get<{ items: Group[] }>('/api/v1/groups')).items
 
 export async function ls(call: Call): Promise<void> {
   const items = await groups(call)
-  await call.out.result(items, () => table(['GROUP', 'COUNT', 'NODES'], items.map(({ name, count, nodes }) => [name, String(count), nodes])))
+  await call.out.result(items, () =>
+    table(
+      ['GROUP', 'COUNT', 'NODES'],
+      items.map(({ name, count, nodes }) => [name, String(count), nodes]),
+    ),
+  )
 }
 
 export async function show(call: Call): Promise<void> {
@@ -22,7 +28,13 @@ export async function show(call: Call): Promise<void> {
   const items = await groups(call)
   const found = items.find(group => group.name === name)
   if (found === undefined) {
-    throw new MusterError('GROUP_UNKNOWN', `no node is in a group ${name}${didYouMean(name, items.map(group => group.name))}`)
+    throw new MusterError(
+      'GROUP_UNKNOWN',
+      `no node is in a group ${name}${didYouMean(
+        name,
+        items.map(group => group.name),
+      )}`,
+    )
   }
   await call.out.result(found, () => [`${found.name}: ${found.nodes} (${found.count})`])
 }

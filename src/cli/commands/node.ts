@@ -18,7 +18,12 @@ export async function ls({ io, out, args: [nodes], options }: Call<{ long?: bool
   await out.result(items, () => (options.long === true ? longTable(items) : foldedTable(items)))
 }
 
-const columnsOf = ({ observed, image, cluster, groups }: NodeItem): string[] => [observed.boot?.value ?? 'unknown', image ?? '-', cluster, groups.join(',') || '-']
+const columnsOf = ({ observed, image, cluster, groups }: NodeItem): string[] => [
+  observed.boot?.value ?? 'unknown',
+  image ?? '-',
+  cluster,
+  groups.join(',') || '-',
+]
 
 function foldedTable(items: readonly NodeItem[]): string[] {
   const alike = new Map<string, { columns: string[]; names: string[] }>()
@@ -34,17 +39,28 @@ function foldedTable(items: readonly NodeItem[]): string[] {
 }
 
 const longTable = (items: readonly NodeItem[]): string[] =>
-  table(['NODE', 'ADDRESS', 'STATE', 'IMAGE', 'CLUSTER', 'GROUPS'], items.map(item => [item.name, item.address ?? '-', ...columnsOf(item)]))
+  table(
+    ['NODE', 'ADDRESS', 'STATE', 'IMAGE', 'CLUSTER', 'GROUPS'],
+    items.map(item => [item.name, item.address ?? '-', ...columnsOf(item)]),
+  )
 
 export async function show({ io, out, args: [name = ''], options }: Call): Promise<void> {
   const node = await connect(io, options).get<NodeDetail>(`/api/v1/nodes/${encodeURIComponent(name)}`)
   const now = new Date()
   await out.result(node, () => [
     `${out.style('bold', node.name)}  desired state of revision ${node.revision}`,
-    ...table(['PATH', 'VALUE'], [...flatten(node.desired)].map(([path, value]) => [path.join('.'), showValue(value)])),
+    ...table(
+      ['PATH', 'VALUE'],
+      [...flatten(node.desired)].map(([path, value]) => [path.join('.'), showValue(value)]),
+    ),
     '',
     ...(Object.keys(node.observed).length === 0
       ? ['observed: nothing yet']
-      : table(['OBSERVED', 'VALUE', 'SINCE'], Object.entries(node.observed).flatMap(([field, seen]) => (seen === undefined ? [] : [[field, seen.value, `${ago(seen.since, now)} ago`]])))),
+      : table(
+          ['OBSERVED', 'VALUE', 'SINCE'],
+          Object.entries(node.observed).flatMap(([field, seen]) =>
+            seen === undefined ? [] : [[field, seen.value, `${ago(seen.since, now)} ago`]],
+          ),
+        )),
   ])
 }

@@ -52,6 +52,9 @@ async function parse(io: Io, options: GlobalOptions, text: string): Promise<Node
 async function siteGroups(io: Io, options: GlobalOptions): Promise<GroupResolver> {
   const dir = await findSiteDir(io, options)
   if (dir === undefined) throw new MusterError('SITE_NOT_FOUND', 'groups and wildcards need a site to look in')
-  const [{ openSite }, { directorySource }] = await Promise.all([import('../../site/site.ts'), import('../../site/source.ts')])
+  const [{ openSite }, { directorySource }] = await Promise.all([
+    import('../../site/site.ts'),
+    import('../../site/source.ts'),
+  ])
   return (await openSite(await directorySource(dir))).sets
 }

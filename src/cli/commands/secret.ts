@@ -21,7 +21,8 @@ interface SecretOptions {
   readonly message?: string
 }
 
-const workspaceOf = async ({ io, options }: Call<SecretOptions>): Promise<Workspace> => openWorkspace(await siteDir(io, options))
+const workspaceOf = async ({ io, options }: Call<SecretOptions>): Promise<Workspace> =>
+  openWorkspace(await siteDir(io, options))
 
 export async function keygen(call: Call<SecretOptions>): Promise<void> {
   const { io, out, options } = call
@@ -30,10 +31,16 @@ export async function keygen(call: Call<SecretOptions>): Promise<void> {
   const file = resolve(io.cwd, options.key)
   const parent = await realpath(dirname(file)).catch(() => undefined)
   if (parent === undefined) throw new MusterError('USAGE', `there is no directory ${dirname(file)}`)
-  if (`${parent}${sep}`.startsWith(`${workspace.repo.dir}${sep}`)) throw new MusterError('USAGE', `${options.key} is inside the repository: keep keys out of git`, { hint: 'choose another place, such as /etc/muster/age.key' })
+  if (`${parent}${sep}`.startsWith(`${workspace.repo.dir}${sep}`))
+    throw new MusterError('USAGE', `${options.key} is inside the repository: keep keys out of git`, {
+      hint: 'choose another place, such as /etc/muster/age.key',
+    })
   const key = await generateKey()
   const handle = await open(file, 'wx', 0o600).catch((error: unknown) => {
-    throw new MusterError('USAGE', `${options.key} exists already or cannot be written`, { cause: error, hint: 'choose another file; keys are never overwritten' })
+    throw new MusterError('USAGE', `${options.key} exists already or cannot be written`, {
+      cause: error,
+      hint: 'choose another file; keys are never overwritten',
+    })
   })
   try {
     await handle.writeFile(`# public key: ${key.recipient}\n${key.identity}\n`)
@@ -42,9 +49,14 @@ export async function keygen(call: Call<SecretOptions>): Promise<void> {
     await handle.close()
   }
   const edit = (site: Site): Map<string, YamlEdit[]> =>
-    new Map([['site.yaml', [{ op: 'set', path: ['secrets', 'recipients'], value: [...site.recipients, key.recipient] }]]])
+    new Map([
+      ['site.yaml', [{ op: 'set', path: ['secrets', 'recipients'], value: [...site.recipients, key.recipient] }]],
+    ])
   await workspace.change(edit, options.message ?? 'Add a recipient of secrets')
-  await out.result({ key: file, recipient: key.recipient }, () => [`key written to ${options.key}, readable by you alone: keep a copy in a safe place`, `recipient ${key.recipient} added to site.yaml, committed`])
+  await out.result({ key: file, recipient: key.recipient }, () => [
+    `key written to ${options.key}, readable by you alone: keep a copy in a safe place`,
+    `recipient ${key.recipient} added to site.yaml, committed`,
+  ])
 }
 
 export async function set(call: Call<SecretOptions>): Promise<void> {
@@ -57,8 +69,13 @@ export async function set(call: Call<SecretOptions>): Promise<void> {
 export async function edit(call: Call<SecretOptions>): Promise<void> {
   const [file = '', path = ''] = call.args
   const workspace = await workspaceOf(call)
-  const found = storedSecrets(await workspace.open()).find(secret => secret.file === file && secret.path.join('.') === path)
-  if (found === undefined) throw new MusterError('PATH_UNKNOWN', `there is no secret ${path} in ${file}`, { hint: 'list them with: muster secret ls' })
+  const found = storedSecrets(await workspace.open()).find(
+    secret => secret.file === file && secret.path.join('.') === path,
+  )
+  if (found === undefined)
+    throw new MusterError('PATH_UNKNOWN', `there is no secret ${path} in ${file}`, {
+      hint: 'list them with: muster secret ls',
+    })
   const before = await decrypt(found.armored, await keysOf(call))
   const after = await inEditor(call.io, before)
   if (after === before) call.out.note('unchanged')
@@ -69,7 +86,10 @@ export async function ls(call: Call<SecretOptions>): Promise<void> {
   const site = await (await workspaceOf(call)).open()
   const secrets = storedSecrets(site).map(({ file, line, path }) => ({ file, line, path: path.join('.') }))
   await call.out.result({ recipients: site.recipients, secrets }, () => [
-    ...table(['WHERE', 'PATH'], secrets.map(({ file, line, path }) => [`${file}:${line}`, path])),
+    ...table(
+      ['WHERE', 'PATH'],
+      secrets.map(({ file, line, path }) => [`${file}:${line}`, path]),
+    ),
     `for ${plural(site.recipients.length, 'recipient')}: ${site.recipients.join(', ') || 'none'}`,
   ])
 }
@@ -84,26 +104,40 @@ export async function rotate(call: Call<SecretOptions>): Promise<void> {
     if (count === 0) throw new MusterError('EDIT_INVALID', 'the site has no secrets')
     return edits
   }, call.options.message ?? 'Encrypt secrets anew')
-  await call.out.result({ ...done, secrets: count }, () => [`${plural(count, 'secret')} encrypted anew, committed as ${done.commit.slice(0, 10)}`])
+  await call.out.result({ ...done, secrets: count }, () => [
+    `${plural(count, 'secret')} encrypted anew, committed as ${done.commit.slice(0, 10)}`,
+  ])
 }
 
-async function store({ out, options }: Call<SecretOptions>, workspace: Workspace, file: string, path: readonly string[], text: string): Promise<void> {
+async function store(
+  { out, options }: Call<SecretOptions>,
+  workspace: Workspace,
+  file: string,
+  path: readonly string[],
+  text: string,
+): Promise<void> {
   const done = await workspace.change(
     async site => new Map([[file, [{ op: 'set', path, value: await encryptFor(site, text), tag: '!age' }]]]),
     options.message ?? `Set secret ${path.join('.')} in ${file}`,
   )
-  await out.result({ ...done, file, path: path.join('.') }, () => [`${file}: ${path.join('.')} encrypted, committed as ${done.commit.slice(0, 10)}`])
+  await out.result({ ...done, file, path: path.join('.') }, () => [
+    `${file}: ${path.join('.')} encrypted, committed as ${done.commit.slice(0, 10)}`,
+  ])
 }
 
 const pathOf = (text: string): string[] => {
   const path = text.split('.')
-  if (path.some(key => key === '')) throw new MusterError('USAGE', `${JSON.stringify(text)} is not a path such as defaults.vars.munge_key`)
+  if (path.some(key => key === ''))
+    throw new MusterError('USAGE', `${JSON.stringify(text)} is not a path such as defaults.vars.munge_key`)
   return path
 }
 
 async function keysOf({ io, options }: Call<SecretOptions>): Promise<string[]> {
   const text = await readKeys(io, options.key)
-  if (text === undefined) throw new MusterError('SECRET_KEY_MISSING', 'no key was given', { hint: 'give it with --key FILE or MUSTER_AGE_KEY_FILE' })
+  if (text === undefined)
+    throw new MusterError('SECRET_KEY_MISSING', 'no key was given', {
+      hint: 'give it with --key FILE or MUSTER_AGE_KEY_FILE',
+    })
   return parseKeyFile(text)
 }
 

@@ -21,11 +21,17 @@ export async function status({ io, out, options }: Call): Promise<void> {
   await out.result(found, () => [
     `muster ${found.version}, revision ${found.revision}`,
     `site ${found.site}: ${plural(found.nodes, 'node')}`,
-    generation === null ? 'nothing applied yet; next: muster site diff, then muster site apply' : `generation ${generation.number}: commit ${generation.commit.slice(0, 10)} "${generation.subject}", applied ${generation.appliedAt} by ${generation.appliedBy}`,
+    generation === null
+      ? 'nothing applied yet; next: muster site diff, then muster site apply'
+      : `generation ${generation.number}: commit ${generation.commit.slice(0, 10)} "${generation.subject}", applied ${generation.appliedAt} by ${generation.appliedBy}`,
   ])
 }
 
-export async function events({ io, out, options }: Call<{ follow?: boolean; after?: string; kind?: string; limit: string }>): Promise<void> {
+export async function events({
+  io,
+  out,
+  options,
+}: Call<{ follow?: boolean; after?: string; kind?: string; limit: string }>): Promise<void> {
   const client = connect(io, options)
   const limit = count(options.limit)
   const query = { kind: options.kind, after: options.after === undefined ? undefined : count(options.after) }
@@ -40,19 +46,38 @@ export async function events({ io, out, options }: Call<{ follow?: boolean; afte
 }
 
 const eventLine = (event: EventReply): string =>
-  [String(event.revision).padStart(6), event.time, event.kind.padEnd(14), event.actor, event.nodes, summaryOf(event)].filter(part => part !== undefined && part !== '').join('  ')
+  [String(event.revision).padStart(6), event.time, event.kind.padEnd(14), event.actor, event.nodes, summaryOf(event)]
+    .filter(part => part !== undefined && part !== '')
+    .join('  ')
 
 function summaryOf({ data }: EventReply): string {
   if (typeof data !== 'object' || data === null) return ''
-  const { message, subject, name, role, number } = data as Record<string, unknown>
-  return [number === undefined ? '' : `generation ${String(number)}`, message ?? subject ?? name, role].filter(part => part !== undefined && part !== '').map(String).join(' ')
+  const said = data as Record<string, unknown>
+  const words = (key: string): string => (typeof said[key] === 'string' ? said[key] : '')
+  const generation = typeof said['number'] === 'number' ? `generation ${said['number']}` : ''
+  return [generation, words('message') || words('subject') || words('name'), words('role')]
+    .filter(part => part !== '')
+    .join(' ')
 }
 
 export async function audit({ io, out, options }: Call<{ limit: string }>): Promise<void> {
-  const { items } = await connect(io, options).get<{ items: EventReply[] }>('/api/v1/events', { limit: count(options.limit), order: 'newest' })
+  const { items } = await connect(io, options).get<{ items: EventReply[] }>('/api/v1/events', {
+    limit: count(options.limit),
+    order: 'newest',
+  })
   const changes = items.filter(event => event.from !== undefined)
   await out.result(changes, () =>
-    table(['TIME', 'WHO', 'FROM', 'WHAT', 'NODES', 'DETAIL'], changes.map(event => [event.time, event.actor, event.from ?? '', event.kind, event.nodes ?? '-', summaryOf(event)])),
+    table(
+      ['TIME', 'WHO', 'FROM', 'WHAT', 'NODES', 'DETAIL'],
+      changes.map(event => [
+        event.time,
+        event.actor,
+        event.from ?? '',
+        event.kind,
+        event.nodes ?? '-',
+        summaryOf(event),
+      ]),
+    ),
   )
 }
 

@@ -52,6 +52,7 @@ export async function schema({ io, out, args: [kind], options }: Call<{ write?: 
   }
   const dir = resolve(io.cwd, options.write)
   await mkdir(dir, { recursive: true })
-  for (const [name, content] of Object.entries(schemas)) await writeFile(join(dir, `${name}.json`), `${JSON.stringify(content, null, 2)}\n`)
+  for (const [name, content] of Object.entries(schemas))
+    await writeFile(join(dir, `${name}.json`), `${JSON.stringify(content, null, 2)}\n`)
   out.note(`${plural(Object.keys(schemas).length, 'schema')} written to ${options.write}`)
 }

@@ -19,7 +19,10 @@ export async function diff(call: Call<{ against?: string; exitCode?: boolean }>)
     return options.exitCode === true && found.nodes > 0 ? 1 : 0
   }
   const plan = await patiently(io, 'comparing', connect(io, options).get<PlanReply>('/api/v1/site/plan'))
-  await out.result(plan, () => [...diffLines(out, plan.diff), ...(plan.diff.nodes === 0 ? [] : ['nothing reboots by itself; to make it the desired state: muster site apply'])])
+  await out.result(plan, () => [
+    ...diffLines(out, plan.diff),
+    ...(plan.diff.nodes === 0 ? [] : ['nothing reboots by itself; to make it the desired state: muster site apply']),
+  ])
   return options.exitCode === true && plan.diff.nodes > 0 ? 1 : 0
 }
 
@@ -34,11 +37,13 @@ async function diffAgainst({ io, options }: Call<{ against?: string }>, revision
   ])
   const repo = await git.openRepository(dir)
   const commit = await git.resolveCommit(repo, revision)
-  if (commit === undefined) throw new MusterError('USAGE', `${revision} is no commit of this repository`, { hint: 'see git log' })
+  if (commit === undefined)
+    throw new MusterError('USAGE', `${revision} is no commit of this repository`, { hint: 'see git log' })
   const before = await openSite(git.gitSource(repo, commit))
   const after = await openSite(await directorySource(dir), before)
   for (const site of [before, after]) if (site.files.problems.length > 0) throw siteInvalid(site.files.problems)
-  const values = (site: typeof before) => new Map([...site.nodes.values()].map(node => [node.name, site.resolve(node).value]))
+  const values = (site: typeof before) =>
+    new Map([...site.nodes.values()].map(node => [node.name, site.resolve(node).value]))
   return diffSites(values(before), values(after))
 }
 
@@ -49,7 +54,11 @@ export async function apply({ io, out, options }: Call<{ yes?: boolean; allowDir
   if (out.isForPeople) for (const line of diffLines(out, plan.diff)) out.line(line)
   if (plan.diff.nodes > 0) await confirm(io, `apply to ${plural(plan.diff.nodes, 'node')}?`, options.yes)
   const { tree, generation } = plan
-  const applied = await patiently(io, 'applying', client.send<AppliedReply>('POST', '/api/v1/site/apply', { allowDirty, expect: { tree, generation } }))
+  const applied = await patiently(
+    io,
+    'applying',
+    client.send<AppliedReply>('POST', '/api/v1/site/apply', { allowDirty, expect: { tree, generation } }),
+  )
   await out.result(applied, () => [appliedLine(applied)])
 }
 
@@ -60,7 +69,15 @@ export async function log({ io, out, options }: Call<{ limit: string }>): Promis
   await out.result(shown, () =>
     table(
       ['GENERATION', 'COMMIT', 'NODES', 'APPLIED', 'BY', 'AUTHOR', 'SUBJECT'],
-      shown.map(one => [String(one.number), one.commit.slice(0, 10) + (one.dirty ? '+' : ''), String(one.nodes), `${ago(one.appliedAt, now)} ago`, one.appliedBy, one.author, one.subject]),
+      shown.map(one => [
+        String(one.number),
+        one.commit.slice(0, 10) + (one.dirty ? '+' : ''),
+        String(one.nodes),
+        `${ago(one.appliedAt, now)} ago`,
+        one.appliedBy,
+        one.author,
+        one.subject,
+      ]),
     ),
   )
 }
@@ -69,14 +86,26 @@ export async function revert({ io, out, args: [number], options }: Call<{ yes?: 
   const client = connect(io, options)
   const { items } = await client.get<{ items: Generation[] }>('/api/v1/site/generations')
   const target = targetOf(items, number)
-  await confirm(io, `go back to generation ${target.number} (${target.commit.slice(0, 10)}: ${target.subject})?`, options.yes)
-  const applied = await patiently(io, 'reverting', client.send<AppliedReply>('POST', '/api/v1/site/revert', { generation: target.number }))
+  await confirm(
+    io,
+    `go back to generation ${target.number} (${target.commit.slice(0, 10)}: ${target.subject})?`,
+    options.yes,
+  )
+  const applied = await patiently(
+    io,
+    'reverting',
+    client.send<AppliedReply>('POST', '/api/v1/site/revert', { generation: target.number }),
+  )
   await out.result(applied, () => [...diffLines(out, applied.diff), appliedLine(applied)])
 }
 
 function targetOf(items: readonly Generation[], number: string | undefined): Generation {
   const wanted = number === undefined ? items[1] : items.find(one => String(one.number) === number)
-  if (wanted === undefined) throw new MusterError('GENERATION_UNKNOWN', number === undefined ? 'there is no generation before this one' : `there is no generation ${number}`)
+  if (wanted === undefined)
+    throw new MusterError(
+      'GENERATION_UNKNOWN',
+      number === undefined ? 'there is no generation before this one' : `there is no generation ${number}`,
+    )
   return wanted
 }
 
@@ -94,11 +123,16 @@ const appliedLine = ({ generation, unchanged }: AppliedReply): string =>
 function diffLines(out: Output, found: SiteDiff): string[] {
   if (found.nodes === 0) return ['no difference']
   const shown = found.changes.slice(0, SHOWN)
-  const [, ...rows] = table(['', '', '', ''], shown.map(change => [change.nodes, change.path, change.summary, change.at ?? '']))
+  const [, ...rows] = table(
+    ['', '', '', ''],
+    shown.map(change => [change.nodes, change.path, change.summary, change.at ?? '']),
+  )
   return [
     ...(found.added === '' ? [] : [out.style('green', `+ ${found.added}`)]),
     ...(found.removed === '' ? [] : [out.style('red', `- ${found.removed}`)]),
     ...rows,
-    ...(found.changes.length > SHOWN ? [`… and ${plural(found.changes.length - SHOWN, 'more change')}; all of them with -o json`] : []),
+    ...(found.changes.length > SHOWN
+      ? [`… and ${plural(found.changes.length - SHOWN, 'more change')}; all of them with -o json`]
+      : []),
   ]
 }

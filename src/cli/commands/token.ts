@@ -14,13 +14,19 @@ interface Token {
 
 const UNITS: Readonly<Record<string, number>> = { m: 60, h: 3600, d: 86_400 }
 
-export async function create({ io, out, args: [name = ''], options }: Call<{ role: string; expires: string }>): Promise<void> {
+export async function create({
+  io,
+  out,
+  args: [name = ''],
+  options,
+}: Call<{ role: string; expires: string }>): Promise<void> {
   const [, amount, unit = ''] = /^(\d+)([mhd])$/.exec(options.expires) ?? []
   if (amount === undefined) throw new MusterError('USAGE', `${options.expires} is not a duration such as 12h or 90d`)
   const body = { name, role: options.role, seconds: Number(amount) * (UNITS[unit] ?? 1) }
   const made = await connect(io, options).send<{ token: string; info: Token }>('POST', '/api/v1/tokens', body)
   await out.result(made, () => [made.token])
-  if (out.isForPeople) out.note(`${made.info.role} until ${made.info.expiresAt}; it is not shown again. Use it as MUSTER_TOKEN.`)
+  if (out.isForPeople)
+    out.note(`${made.info.role} until ${made.info.expiresAt}; it is not shown again. Use it as MUSTER_TOKEN.`)
 }
 
 export async function ls({ io, out, options }: Call): Promise<void> {
@@ -29,7 +35,14 @@ export async function ls({ io, out, options }: Call): Promise<void> {
   await out.result(items, () =>
     table(
       ['ID', 'NAME', 'ROLE', 'MADE', 'BY', 'EXPIRES'],
-      items.map(token => [token.id, token.name, token.role, `${ago(token.createdAt, now)} ago`, token.createdBy, token.expiresAt <= now.toISOString() ? 'expired' : token.expiresAt]),
+      items.map(token => [
+        token.id,
+        token.name,
+        token.role,
+        `${ago(token.createdAt, now)} ago`,
+        token.createdBy,
+        token.expiresAt <= now.toISOString() ? 'expired' : token.expiresAt,
+      ]),
     ),
   )
 }

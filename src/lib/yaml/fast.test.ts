@@ -248,7 +248,21 @@ describe('never disagrees with the yaml package', () => {
   const mutation = fc.record({
     at: fc.nat(),
     remove: fc.constantFrom(0, 0, 0, 1, 2, 5),
-    insert: fc.constantFrom('', 'a', '0', '---\n', '--- ', '... ', '\r\n', '!age ', '|\n', '|-\n', '<<', "''", ...scraps),
+    insert: fc.constantFrom(
+      '',
+      'a',
+      '0',
+      '---\n',
+      '--- ',
+      '... ',
+      '\r\n',
+      '!age ',
+      '|\n',
+      '|-\n',
+      '<<',
+      "''",
+      ...scraps,
+    ),
   })
 
   test('on ordinary files with a few characters wrong', () => {

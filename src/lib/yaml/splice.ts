@@ -38,20 +38,21 @@ class Splicer {
 
   /** `end` is where the lines of the map end, `parent` the entry it is the value of. */
   #inMap(map: MapTree, end: number, depth: number, parent?: Entry): string | undefined {
-    const { path, op } = this.#change
+    const change = this.#change
+    const { path } = change
     const entry = this.#find(map, path[depth], end)
-    if (entry === undefined) return op === 'set' ? this.#add(map, end, depth) : undefined
+    if (entry === undefined) return change.op === 'set' ? this.#add(map, end, depth, change.value) : undefined
     if (depth + 1 === path.length) return this.#atEntry(map, entry, parent)
     const { value } = entry
     if (value.kind === 'map' && !this.#isFlow(value)) return this.#inMap(value, entry.end, depth + 1, entry)
     const rest = path.slice(depth + 1)
     if (value.kind === 'map' && value.entries.size > 0) {
       const parts = partsOf(this.#text, entry)
-      return parts && spliceFlow(this.#text, parts.valueStart, parts.valueEnd, rest, this.#change)
+      return parts && spliceFlow(this.#text, parts.valueStart, parts.valueEnd, rest, change)
     }
     // Nothing there yet: `key:` or `key: {}`.
     const isFree = value.kind === 'map' || isNull(value)
-    return this.#change.op === 'set' && isFree ? this.#replace(entry, nest(rest, this.#change.value)) : undefined
+    return change.op === 'set' && isFree ? this.#replace(entry, nest(rest, change.value)) : undefined
   }
 
   #atEntry(map: MapTree, entry: Entry, parent: Entry | undefined): string | undefined {
@@ -61,27 +62,29 @@ class Splicer {
   }
 
   /** Behind the last key of the map; a new key of the whole file goes behind everything, comments included. */
-  #add(map: MapTree, end: number, depth: number): string | undefined {
+  #add(map: MapTree, end: number, depth: number, value: Tree): string | undefined {
     const lastKey = [...map.entries.keys()].at(-1)
     const last = depth === 0 ? undefined : this.#find(map, lastKey, end)
     const at = last === undefined ? end : partsOf(this.#text, last)?.end
     if (at === undefined) return undefined
     const before = this.#text.slice(0, at)
     const newline = before === '' || before.endsWith('\n') ? '' : '\n'
-    return `${before}${newline}${this.#entryText(depth, map.column - 1)}\n${this.#text.slice(at)}`
+    return `${before}${newline}${this.#entryText(depth, map.column - 1, value)}\n${this.#text.slice(at)}`
   }
 
   /** A file that says `{}` gets its first key. */
   #fillRoot(offset: number): string | undefined {
     const braces = /^\{\s*\}/.exec(this.#text.slice(offset))?.[0]
     if (braces === undefined || this.#change.op !== 'set') return undefined
-    return this.#text.slice(0, offset) + this.#entryText(0, 0) + this.#text.slice(offset + braces.length)
+    return (
+      this.#text.slice(0, offset) + this.#entryText(0, 0, this.#change.value) + this.#text.slice(offset + braces.length)
+    )
   }
 
-  #entryText(depth: number, column: number): string | undefined {
+  /** The lines of a key that is new at this depth of the path. */
+  #entryText(depth: number, column: number, value: Tree): string {
     const { path } = this.#change
-    if (this.#change.op !== 'set') return undefined
-    return writeEntry(path[depth] ?? '', nest(path.slice(depth + 1), this.#change.value), column, this.#step).join('\n')
+    return writeEntry(path[depth] ?? '', nest(path.slice(depth + 1), value), column, this.#step).join('\n')
   }
 
   #remove(entry: Entry): string | undefined {
