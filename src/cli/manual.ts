@@ -62,6 +62,37 @@ export function renderMan(commands: readonly CommandSpec[], globals: readonly Op
   return `${lines.join('\n')}\n`
 }
 
+/** The same as a page of the documentation. */
+export function renderReference(commands: readonly CommandSpec[], globals: readonly OptionSpec[]): string {
+  const rows = (pairs: readonly (readonly [string, string])[]): string[] => [
+    '| | |',
+    '|---|---|',
+    ...pairs.map(([name, about]) => `| \`${name}\` | ${about} |`),
+    '',
+  ]
+  const options = (specs: readonly OptionSpec[]): (readonly [string, string])[] =>
+    specs.map(({ flags, about, default: value, choices }) => [
+      flags,
+      [
+        about,
+        choices && `one of ${choices.join(', ')}`,
+        typeof value === 'string' && `default \`${value === ' ' ? '" "' : value}\``,
+      ]
+        .filter(Boolean)
+        .join('; '),
+    ])
+  const lines = ['# Commands', '', '## Options of every command', '', ...rows(options(globals))]
+  for (const { name, spec } of leaves(commands)) {
+    lines.push(`## ${name}`, '', `    ${usage(name, spec)}`, '', `${spec.about}.`, '')
+    if (spec.details !== undefined) lines.push(...spec.details.split('\n'), '')
+    const parts = [...(spec.args ?? []).map(arg => [arg.name, arg.about] as const), ...options(spec.options ?? [])]
+    if (parts.length > 0) lines.push(...rows(parts))
+    if (spec.examples !== undefined) lines.push('```sh', ...spec.examples, '```', '')
+  }
+  lines.push('## Environment', '', ...rows(ENVIRONMENT), '## Exit status', '', ...rows(EXIT_CODES))
+  return `${lines.join('\n').trimEnd()}\n`
+}
+
 const optionLines = ({ flags, about, default: value }: OptionSpec): string[] => [
   '.TP',
   `.B ${escape(flags)}`,

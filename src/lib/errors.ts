@@ -2,7 +2,7 @@
  * Every error a user can meet is declared here once: its code, the HTTP status it becomes, and the next step to take.
  * Throw `new MusterError('NODE_UNKNOWN', 'no node is named n999')`; the catalogue adds the rest.
  */
-const catalogue = {
+export const catalogue = {
   USAGE: [400, 'see --help'],
   NODESET_INVALID: [400, 'node sets look like n[001-128], n[1-9/2], @compute, n[1-10]!n5'],
   NODE_UNKNOWN: [404, 'list the nodes with: muster node ls'],

@@ -28,7 +28,9 @@ test('what was never reported is unknown', async () => {
 test('a change is stored with its time and an event', async () => {
   await report(store, 'n001', { power: { value: 'on' } }, bmc, at(1))
   expect(await observedOf(store, 'n001')).toEqual({ power: { value: 'on', since: '2026-01-01T00:00:01.000Z' } })
-  expect(await store.events()).toMatchObject([{ kind: 'node.observed', nodes: 'n001', actor: 'bmc', data: { power: 'on' } }])
+  expect(await store.events()).toMatchObject([
+    { kind: 'node.observed', nodes: 'n001', actor: 'bmc', data: { power: 'on' } },
+  ])
 })
 
 test('a report that says nothing new writes nothing', async () => {
@@ -65,6 +67,6 @@ test('reports at the same time do not overwrite each other', async () => {
 
 test('a value that is none of those allowed is refused', async () => {
   const wrong = { power: { value: 'sideways' as 'on' } }
-  await expect(report(store, 'n001', wrong, bmc, at(1))).rejects.toThrow()
+  await expect(report(store, 'n001', wrong, bmc, at(1))).rejects.toThrow('Invalid option')
   expect(await store.revision()).toBe(0)
 })

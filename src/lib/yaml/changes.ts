@@ -3,7 +3,7 @@
  * it wrote with this.
  */
 import { MusterError } from '../errors.ts'
-import { AGE_TAG } from './limits.ts'
+import { AGE_TAG, MAX_DEPTH } from './limits.ts'
 import type { ListTree, MapEntry, MapTree, ScalarTree, Tree } from './tree.ts'
 
 type Path = readonly string[]
@@ -49,12 +49,14 @@ function treeAt(tree: Tree | undefined, path: Path): Tree | undefined {
 }
 
 /** A plain value of JavaScript as a tree. */
-export function treeOf(value: unknown, tag?: string): Tree {
+export function treeOf(value: unknown, tag?: string, depth = 0): Tree {
   if (tag !== undefined) return taggedTree(value, tag)
+  // An object that holds itself would never end.
+  if (depth > MAX_DEPTH) throw new MusterError('EDIT_INVALID', `the value is nested more than ${MAX_DEPTH} levels deep`)
   if (value === null || typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean')
     return { kind: 'scalar', value, ...NOWHERE }
-  if (Array.isArray(value)) return listOf(value)
-  if (typeof value === 'object') return mapOf(value)
+  if (Array.isArray(value)) return listOf(value, depth)
+  if (typeof value === 'object') return mapOf(value, depth)
   throw new MusterError('EDIT_INVALID', `a value of type ${typeof value} cannot be written to a YAML file`)
 }
 
@@ -64,20 +66,20 @@ function taggedTree(value: unknown, tag: string): ScalarTree {
   return { kind: 'scalar', value, tag, ...NOWHERE }
 }
 
-const listOf = (values: readonly unknown[]): ListTree => ({
+const listOf = (values: readonly unknown[], depth: number): ListTree => ({
   kind: 'list',
-  items: values.map(value => treeOf(value)),
+  items: values.map(value => treeOf(value, undefined, depth + 1)),
   ...NOWHERE,
 })
 
 /** As in JSON, what is undefined is left out. */
-function mapOf(value: object): MapTree {
+function mapOf(value: object, depth: number): MapTree {
   const prototype: unknown = Object.getPrototypeOf(value)
   if (prototype !== Object.prototype && prototype !== null)
     throw new MusterError('EDIT_INVALID', `a ${value.constructor.name} cannot be written to a YAML file`)
   const entries = Object.entries(value)
     .filter(([, child]) => child !== undefined)
-    .map(([key, child]): [string, MapEntry] => [key, { value: treeOf(child), ...NOWHERE }])
+    .map(([key, child]): [string, MapEntry] => [key, { value: treeOf(child, undefined, depth + 1), ...NOWHERE }])
   return { kind: 'map', entries: new Map(entries), ...NOWHERE }
 }
 
