@@ -2,7 +2,7 @@ import { chmod, rm } from 'node:fs/promises'
 import { type RequestListener, type Server, createServer } from 'node:http'
 import { connect } from 'node:net'
 import swagger from '@fastify/swagger'
-import fastify, { type FastifyBaseLogger, type FastifyRequest } from 'fastify'
+import fastify, { type FastifyBaseLogger, type FastifyRequest, LogController } from 'fastify'
 import { jsonSchemaTransform, validatorCompiler } from 'fastify-type-provider-zod'
 import { MusterError } from '../lib/errors.ts'
 import { DEFAULT_LIMITS, type Limits, guard } from './access.ts'
@@ -84,7 +84,7 @@ export async function buildApi(
     forceCloseConnections: 'idle',
     return503OnClosing: true,
     trustProxy: false,
-    disableRequestLogging: true,
+    logController: new LogController({ disableRequestLogging: true }),
     http: { headersTimeout: HEADERS_TIMEOUT, connectionsCheckingInterval: 5000 },
   }) as unknown as Api
   app.server.maxConnections = MAX_CONNECTIONS

@@ -179,6 +179,12 @@ const remove = (path: string): YamlEdit => ({ op: 'delete', path: path.split('.'
 describe('knows other layouts', () => {
   const cases: [string, string, YamlEdit[], string][] = [
     [
+      'a text block set before what is left',
+      'a: 1\nb: 1\n  # left\n',
+      [remove('b'), set('a', 'x\ny\n')],
+      'a: |\n  x\n  y\n# left\n',
+    ],
+    [
       'comments left after a text block',
       'a: |\n  x\nb: 1\n\n    # deep\nc: 2\n',
       [remove('b')],

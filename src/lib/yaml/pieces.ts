@@ -44,10 +44,11 @@ export class Pieces {
     if (edit.op === 'set' || !isWhole) return
     this.#byKey.delete(key)
     if (edit.op === 'rename') this.#byKey.set(edit.to, section)
-    else this.#remove(section, edit.path)
+    else section.isGone = true
   }
 
   text(): string {
+    this.#separate()
     return joined([this.#head, ...this.#sections.map(({ text }) => text)])
   }
 
@@ -57,21 +58,30 @@ export class Pieces {
     this.#byKey.set(key, section)
   }
 
-  /** Comments and blank lines of a deleted key stay, but must not become part of a text block that ends before them. */
-  #remove(section: Section, path: readonly string[]): void {
-    section.isGone = true
-    const at = this.#sections.indexOf(section)
-    const previous = this.#sections.findLastIndex(({ isGone }, i) => i < at && !isGone)
-    const next = this.#sections.findIndex(({ isGone }, i) => i > at && !isGone)
-    const before = this.#sections[previous]
-    if (before === undefined) return
-    const gone = this.#sections.slice(previous + 1, next === -1 ? undefined : next)
-    const tree = (before.tree ??= readTree(before.text))
-    const isHarmless = (): boolean => sameTree(readTree(joined([before, ...gone].map(({ text }) => text))), tree)
-    if (isHarmless()) return
-    for (const left of gone) left.text = left.text.replaceAll(/^[ \t]*\n|^[ \t]+/gm, '')
-    if (!isHarmless()) throw cannotChange(path)
+  #separate(): void {
+    let last: Section | undefined
+    let gone: Section[] = []
+    for (const section of this.#sections) {
+      if (section.isGone) {
+        gone.push(section)
+      } else {
+        separate(last, gone)
+        last = section
+        gone = []
+      }
+    }
+    separate(last, gone)
   }
+}
+
+/** Comments of deleted keys stay, but must not become part of a text block that ends before them. */
+function separate(section: Section | undefined, gone: readonly Section[]): void {
+  if (section === undefined || gone.length === 0) return
+  const tree = section.tree ?? readTree(section.text)
+  const isSeparate = (): boolean => sameTree(readTree(joined([section, ...gone].map(({ text }) => text))), tree)
+  if (isSeparate()) return
+  for (const left of gone) left.text = left.text.replaceAll(/^[ \t]*\n|^[ \t]+/gm, '')
+  if (!isSeparate()) throw cannotChange(tree?.kind === 'map' ? [...tree.entries.keys()] : [])
 }
 
 /** Whether each key of the file starts a line, and each piece means alone what it means in the file. */
