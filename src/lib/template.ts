@@ -38,15 +38,20 @@ export function createRenderer(): Renderer {
   addFilter('ip_add', (address, offset) => addToAddress(String(address), Number(offset)))
   addFilter('format', (pattern, ...values) => format(String(pattern), values))
 
-  const known = new Set<string>()
+  /** What was learnt of each template: that it is one expression, or that it is registered under its own text. */
+  const known = new Map<string, string | undefined>()
   const evaluate = (template: string, context: Readonly<Record<string, unknown>>): unknown => {
-    const expression = soleExpression(template)
-    if (expression !== undefined) return plain(environment.evalExpr(expression, context))
     if (!known.has(template)) {
-      environment.addTemplate(template, template)
-      known.add(template)
+      const found = soleExpression(template)
+      if (found === undefined) environment.addTemplate(template, template)
+      known.set(template, found)
     }
-    return environment.renderTemplate(template, context)
+    const expression = known.get(template)
+    // A bare name needs no engine, and is what most templates of large sites are.
+    if (expression !== undefined && Object.hasOwn(context, expression)) return plain(context[expression])
+    return expression === undefined
+      ? environment.renderTemplate(template, context)
+      : plain(environment.evalExpr(expression, context))
   }
 
   return {
@@ -79,7 +84,7 @@ export function referencedPaths(template: string): string[][] {
 /** '{{ a }}' → 'a'; undefined when there is any text around it or more than one expression. */
 function soleExpression(template: string): string | undefined {
   const match = /^\{\{-?((?:(?!\}\}|\{\{).)*?)-?\}\}$/s.exec(template.trim())
-  return match?.[1]
+  return match?.[1]?.trim()
 }
 
 /** minijinja answers with Map and BigInt; we want what JSON can say. */

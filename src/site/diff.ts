@@ -1,5 +1,5 @@
 import { fold } from '../lib/nodeset/index.ts'
-import { isMap, showValue } from './paths.ts'
+import { isContent, isMap, showValue } from './paths.ts'
 import type { Plain } from './resolve.ts'
 
 /** What changes for which nodes, folded: one line per change, however many nodes it is about. */
@@ -91,14 +91,6 @@ function* changesOf(before: unknown, after: unknown, path: readonly string[] = [
 
 const isOpenMap = (value: unknown): value is Plain => isMap(value) && !('$secret' in value)
 
-interface Content {
-  readonly source: string
-  readonly blob: string
-}
-
-const isContent = (value: unknown): value is Content =>
-  isMap(value) && typeof value['source'] === 'string' && typeof value['blob'] === 'string'
-
 function describe(before: unknown, after: unknown): string {
   if (isMap(before) && '$secret' in before && isMap(after) && '$secret' in after) return 'secret changed'
   if (Array.isArray(before) && Array.isArray(after)) {
@@ -107,9 +99,7 @@ function describe(before: unknown, after: unknown): string {
     const come = now.filter(item => !old.includes(item)).map(item => `+ ${item}`)
     if (gone.length + come.length > 0) return [...gone, ...come].join(' ')
   }
-  if (before === undefined) return `+ ${show(after)}`
-  if (after === undefined) return `− ${show(before)}`
-  return `${show(before)} → ${show(after)}`
+  if (before === undefined) return `+ ${showValue(after)}`
+  if (after === undefined) return `− ${showValue(before)}`
+  return `${showValue(before)} → ${showValue(after)}`
 }
-
-const show = (value: unknown): string => (isContent(value) ? `files/${value.source}` : showValue(value))

@@ -1,6 +1,6 @@
 import { parseNodeSet } from '../lib/nodeset/index.ts'
 import { messageOf } from '../lib/errors.ts'
-import { readYaml } from '../lib/yaml/read.ts'
+import { readFast } from '../lib/yaml/fast.ts'
 import type { MapTree, Place, Tree } from '../lib/yaml/tree.ts'
 import type { Layer } from './layers.ts'
 import type { Problem } from './problems.ts'
@@ -116,7 +116,7 @@ async function readSiteFile(
   return known !== undefined && known.blob === blob ? known : parseSiteFile(file.path, role, blob, content)
 }
 
-function parseSiteFile(path: string, role: Role, blob: string, content: Buffer): SiteFile {
+async function parseSiteFile(path: string, role: Role, blob: string, content: Buffer): Promise<SiteFile> {
   const fail = (problem: Omit<Problem, 'file'>): SiteFile =>
     siteFile(path, role, blob, undefined, [], [{ file: path, ...problem }])
   let text: string
@@ -132,7 +132,8 @@ function parseSiteFile(path: string, role: Role, blob: string, content: Buffer):
       column: 1,
       message: 'is not text (it holds a NUL byte)',
     })
-  const { tree, problems } = readYaml(text)
+  // The thorough reader is only loaded when it is needed: commands start without it.
+  const { tree, problems } = readFast(text) ?? (await import('../lib/yaml/full.ts')).readFull(text)
   if (problems.length > 0)
     return siteFile(
       path,
@@ -213,7 +214,7 @@ function nodeEntries(file: string, tree: MapTree | undefined): { entries: NodeFi
         groups: groupList(body),
       })
     } catch (error) {
-      problems.push({ file, line, column, path: key, message: messageOf(error) })
+      problems.push({ file, line, column, message: messageOf(error) })
     }
   }
   return { entries, problems }

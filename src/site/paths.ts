@@ -39,12 +39,22 @@ export function showValue(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(showValue).join(', ')}]`
   if (isMap(value)) {
     if ('$secret' in value) return '(secret)'
+    if (isContent(value) && Object.keys(value).length === 2) return `files/${value.source}`
     return `{${Object.entries(value)
       .map(([key, item]) => `${key}: ${showValue(item)}`)
       .join(', ')}}`
   }
   return JSON.stringify(value)
 }
+
+/** A file of a node, as resolved: its source and the identity of that source's content. */
+export interface Content {
+  readonly source: string
+  readonly blob: string
+}
+
+export const isContent = (value: unknown): value is Content & Plain =>
+  isMap(value) && typeof value['source'] === 'string' && typeof value['blob'] === 'string'
 
 /** The same value without the text of its secrets: for everything that leaves the program. */
 export function hideSecrets(value: unknown): unknown {

@@ -2,7 +2,7 @@ import type { z } from 'zod'
 import { MusterError } from '../lib/errors.ts'
 import { didYouMean } from '../lib/suggest.ts'
 import { type Renderer, isTemplate, referencedPaths } from '../lib/template.ts'
-import { type Branch, type Leaf, type Value, valueAt } from './layers.ts'
+import { type Branch, type Leaf, type Origin, type Value, valueAt } from './layers.ts'
 import type { Problem } from './problems.ts'
 import { leafSchema } from './schema.ts'
 import { plainOf, validateValue } from './validate.ts'
@@ -38,55 +38,65 @@ export class Resolver {
   }
 
   resolve(root: Branch, facts: NodeFacts): Resolved {
-    const work = new NodeWork(this.#renderer, this.#compile, root, facts)
-    const value = work.build(root) as Plain
-    return { value, problems: work.problems }
+    const compiled = this.#compile(root, [])
+    const work = new NodeWork(this.#renderer, value => this.#compiled.get(value), root, facts)
+    return { value: work.build(compiled) as Plain, problems: work.problems }
   }
 
-  readonly #compile = (value: Value, path: readonly string[]): Compiled => {
+  #compile(value: Value, path: readonly string[]): Compiled {
     let compiled = this.#compiled.get(value)
-    if (compiled === undefined) this.#compiled.set(value, (compiled = compile(value, path, this.#compile)))
+    if (compiled === undefined) {
+      compiled = value.kind === 'leaf' ? compileLeaf(value, path) : this.#compileBranch(value, path)
+      this.#compiled.set(value, compiled)
+    }
     return compiled
+  }
+
+  #compileBranch(branch: Branch, path: readonly string[]): Compiled {
+    const children: (readonly [string, Compiled])[] = []
+    for (const [key, child] of branch.entries) children.push([key, this.#compile(child, [...path, key])])
+    if (children.some(([, child]) => child.kind !== 'fixed')) return { kind: 'branch', children }
+    return { kind: 'fixed', value: Object.freeze(gather(children, child => (child as Fixed).value)) }
   }
 }
 
 /** A value that is the same for every node, or one that has to be worked out for each. */
-type Compiled = { readonly fixed: true; readonly value: unknown } | FreshLeaf | FreshBranch
+type Compiled = Fixed | FreshLeaf | FreshBranch
+interface Fixed {
+  readonly kind: 'fixed'
+  readonly value: unknown
+}
 interface FreshLeaf {
-  readonly fixed: false
+  readonly kind: 'leaf'
   readonly raw: unknown
   readonly references: readonly (readonly string[])[]
   readonly schema: z.ZodType | undefined
   readonly path: readonly string[]
+  readonly origin: Origin
 }
 interface FreshBranch {
-  readonly fixed: false
-  readonly children: readonly (readonly [key: string, value: Value, compiled: Compiled])[]
-}
-
-function compile(
-  value: Value,
-  path: readonly string[],
-  compileChild: (value: Value, path: readonly string[]) => Compiled,
-): Compiled {
-  if (value.kind === 'leaf') return compileLeaf(value, path)
-  const children = [...value.entries].map(([key, child]) => [key, child, compileChild(child, [...path, key])] as const)
-  if (children.some(([, , compiled]) => !compiled.fixed)) return { fixed: false, children }
-  return {
-    fixed: true,
-    value: Object.freeze(gather(children.map(([key, , compiled]) => [key, (compiled as { value: unknown }).value]))),
-  }
+  readonly kind: 'branch'
+  readonly children: readonly (readonly [key: string, child: Compiled])[]
 }
 
 function compileLeaf(leaf: Leaf, path: readonly string[]): Compiled {
   const raw = rawOf(leaf)
   const schema = leafSchema(path)
-  const references = withoutCovered([...templatesIn(raw)].flatMap(referencedPaths))
-  if (hasTemplate(raw)) return { fixed: false, raw, references, schema, path }
-  if (schema === undefined || raw === null) return { fixed: true, value: raw }
+  const templates = [...templatesIn(raw)]
+  if (templates.length > 0) {
+    return {
+      kind: 'leaf',
+      raw,
+      references: withoutCovered(templates.flatMap(referencedPaths)),
+      schema,
+      path,
+      origin: leaf.origin,
+    }
+  }
+  if (schema === undefined || raw === null) return { kind: 'fixed', value: raw }
   // What does not fit its schema has been reported where the file was checked.
   const checked = validateValue(schema, raw)
-  return { fixed: true, value: 'value' in checked ? checked.value : undefined }
+  return { kind: 'fixed', value: 'value' in checked ? checked.value : undefined }
 }
 
 /** Without paths that a shorter one brings along: vars and vars.rack → vars. */
@@ -107,15 +117,14 @@ function* templatesIn(raw: unknown): Generator<string> {
   else if (isPlainMap(raw) && !('$secret' in raw)) for (const item of Object.values(raw)) yield* templatesIn(item)
 }
 
-const hasTemplate = (raw: unknown): boolean => !templatesIn(raw).next().done
-
 const isPlainMap = (value: unknown): value is Plain =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** An object of those entries that have a value: null and undefined mean there is none. */
-function gather(entries: Iterable<readonly [string, unknown]>): Plain {
+function gather<Item>(entries: Iterable<readonly [string, Item]>, valueOf: (item: Item) => unknown): Plain {
   const result: Record<string, unknown> = {}
-  for (const [key, value] of entries) {
+  for (const [key, item] of entries) {
+    const value = valueOf(item)
     if (value === undefined || value === null) continue
     // `__proto__` is a key like any other.
     if (key === '__proto__') Object.defineProperty(result, key, { value, enumerable: true })
@@ -128,58 +137,39 @@ function gather(entries: Iterable<readonly [string, unknown]>): Plain {
 class NodeWork {
   readonly problems: Problem[] = []
   readonly #renderer: Renderer
-  readonly #compile: (value: Value, path: readonly string[]) => Compiled
+  readonly #compiledOf: (value: Value) => Compiled | undefined
   readonly #root: Branch
   readonly #facts: NodeFacts
-  readonly #done = new Map<Value, unknown>()
-  readonly #underWay = new Set<Value>()
+  readonly #done = new Map<FreshLeaf, unknown>()
+  readonly #underWay = new Set<FreshLeaf>()
 
-  constructor(
-    renderer: Renderer,
-    compileValue: (value: Value, path: readonly string[]) => Compiled,
-    root: Branch,
-    facts: NodeFacts,
-  ) {
+  constructor(renderer: Renderer, compiledOf: (value: Value) => Compiled | undefined, root: Branch, facts: NodeFacts) {
     this.#renderer = renderer
-    this.#compile = compileValue
+    this.#compiledOf = compiledOf
     this.#root = root
     this.#facts = facts
   }
 
-  build(value: Value, path: readonly string[] = []): unknown {
-    const compiled = this.#compile(value, path)
-    if (compiled.fixed) return compiled.value
-    if (this.#done.has(value)) return this.#done.get(value)
-    const result = 'children' in compiled ? this.#buildBranch(compiled, path) : this.#buildLeaf(value as Leaf, compiled)
-    this.#done.set(value, result)
-    return result
+  readonly build = (compiled: Compiled): unknown => {
+    if (compiled.kind === 'fixed') return compiled.value
+    if (compiled.kind === 'branch') return gather(compiled.children, this.build)
+    if (!this.#done.has(compiled)) this.#done.set(compiled, this.#buildLeaf(compiled))
+    return this.#done.get(compiled)
   }
 
-  #buildBranch(compiled: FreshBranch, path: readonly string[]): Plain {
-    return gather(
-      compiled.children.map(([key, child, own]) => [key, own.fixed ? own.value : this.build(child, [...path, key])]),
-    )
-  }
-
-  #buildLeaf(leaf: Leaf, compiled: FreshLeaf): unknown {
+  #buildLeaf(leaf: FreshLeaf): unknown {
     this.#underWay.add(leaf)
     try {
-      const rendered = this.#render(compiled.raw, this.#context(compiled.references))
-      if (compiled.schema === undefined) return rendered
-      const checked = validateValue(compiled.schema, rendered)
+      const rendered = this.#render(leaf.raw, this.#context(leaf.references))
+      if (leaf.schema === undefined) return rendered
+      const checked = validateValue(leaf.schema, rendered)
       if ('value' in checked) return checked.value
       throw new MusterError('TEMPLATE_INVALID', checked.message)
     } catch (error) {
       if (!(error instanceof MusterError)) throw error
       const { layer, line, column } = leaf.origin
-      this.problems.push({
-        file: layer.file,
-        line,
-        column,
-        path: compiled.path.join('.'),
-        nodes: [this.#facts.name],
-        message: error.message,
-      })
+      const path = leaf.path.join('.')
+      this.problems.push({ file: layer.file, line, column, path, nodes: [this.#facts.name], message: error.message })
       return undefined
     } finally {
       this.#underWay.delete(leaf)
@@ -189,8 +179,7 @@ class NodeWork {
   #render(raw: unknown, context: Plain): unknown {
     if (typeof raw === 'string') return isTemplate(raw) ? this.#renderText(raw, context) : raw
     if (Array.isArray(raw)) return raw.map(item => this.#render(item, context))
-    if (isPlainMap(raw) && !('$secret' in raw))
-      return gather(Object.entries(raw).map(([key, item]) => [key, this.#render(item, context)]))
+    if (isPlainMap(raw) && !('$secret' in raw)) return gather(Object.entries(raw), item => this.#render(item, context))
     return raw
   }
 
@@ -231,12 +220,13 @@ class NodeWork {
   }
 
   #own(value: Value, path: readonly string[]): unknown {
+    const compiled = this.#compiledOf(value)
+    if (compiled === undefined) return undefined
     for (const busy of this.#underWay) {
-      if (busy === value || (value.kind === 'branch' && holds(value, busy))) {
+      if (holds(compiled, busy))
         throw new MusterError('TEMPLATE_INVALID', `depends on itself through ${path.join('.')}`)
-      }
     }
-    return this.build(value, path)
+    return this.build(compiled)
   }
 
   #undefinedName(template: string, context: Plain): MusterError {
@@ -255,12 +245,8 @@ class NodeWork {
   }
 }
 
-function holds(branch: Branch, wanted: Value): boolean {
-  for (const child of branch.entries.values()) {
-    if (child === wanted || (child.kind === 'branch' && holds(child, wanted))) return true
-  }
-  return false
-}
+const holds = (compiled: Compiled, leaf: FreshLeaf): boolean =>
+  compiled === leaf || (compiled.kind === 'branch' && compiled.children.some(([, child]) => holds(child, leaf)))
 
 function isDefined(context: Plain, path: readonly string[]): boolean {
   let value: unknown = context

@@ -148,7 +148,7 @@ export const fileSchemas = {
     ...layer,
     groups: GroupNames.optional().describe('Groups this one builds on: they come first.'),
   }),
-  nodes: z.record(z.string(), z.union([NodeEntry, z.null()])).describe('Node set → what is particular to these nodes.'),
+  nodes: z.record(z.string(), NodeEntry.nullable()).describe('Node set → what is particular to these nodes.'),
 } as const
 export type FileKind = keyof typeof fileSchemas
 
