@@ -83,9 +83,15 @@ describe('what a handler throws', () => {
     ['a programming error', () => new TypeError('cannot read properties of undefined, in /work/src/secret.ts')],
     ['a system error', () => Object.assign(new Error('ENOENT: /var/lib/muster/state.db'), { code: 'ENOENT' })],
     ['an error that claims a status', () => Object.assign(new Error('secret'), { statusCode: 503 })],
-    ['a program that failed', () => new MusterError('EXEC_FAILED', 'git -C /tmp/x failed', { details: ['fatal: /tmp/x'] })],
+    [
+      'a program that failed',
+      () => new MusterError('EXEC_FAILED', 'git -C /tmp/x failed', { details: ['fatal: /tmp/x'] }),
+    ],
     ['an INTERNAL with a path', () => new MusterError('INTERNAL', '/var/lib/muster/state.db: unable to open')],
-    ['damaged state', () => new MusterError('STATE_DAMAGED', '/var/lib/muster/state.db: malformed', { details: ['page 7'] })],
+    [
+      'damaged state',
+      () => new MusterError('STATE_DAMAGED', '/var/lib/muster/state.db: malformed', { details: ['page 7'] }),
+    ],
     ['state that is too new', () => new MusterError('STATE_NEWER', '/var/lib/muster/state.db: has layout 9')],
     ['no error', () => 'just /tmp text'],
   ] as const)('that is %s becomes a problem that tells nothing of the inside', async ([, make]) => {

@@ -73,13 +73,16 @@ describe('a body', () => {
     ['POST', '/api/v1/groups', { name: 'a', nodes: 'n001' }, 'nodes'],
     ['PATCH', '/api/v1/groups/compute', { set: {}, name: 'b' }, 'name'],
     ['POST', '/api/v1/tokens', { name: 'a', role: 'viewer', seconds: 60, id: 'x' }, 'id'],
-  ] as const)('of %s %s with a field nobody knows is refused and the field named', async ([method, path, body, field]) => {
-    const reply = await ask(method, path, { body })
-    expect(reply.status).toBe(400)
-    const problem = problemOf(reply)
-    expect(problem.code).toBe('REQUEST_INVALID')
-    expect(problem.details.join('\n')).toContain(`"${field}"`)
-  })
+  ] as const)(
+    'of %s %s with a field nobody knows is refused and the field named',
+    async ([method, path, body, field]) => {
+      const reply = await ask(method, path, { body })
+      expect(reply.status).toBe(400)
+      const problem = problemOf(reply)
+      expect(problem.code).toBe('REQUEST_INVALID')
+      expect(problem.details.join('\n')).toContain(`"${field}"`)
+    },
+  )
 
   it.for([
     ['POST', '/api/v1/site/apply', { allowDirty: 'yes' }, 'allowDirty'],
@@ -157,7 +160,10 @@ describe('a body', () => {
     'rubbish',
     '',
   ])('of the type %j is refused, or read as the JSON it is', async type => {
-    const reply = await ask('POST', '/api/v1/site/revert', { body: '{"generation":99}', headers: { 'content-type': type } })
+    const reply = await ask('POST', '/api/v1/site/revert', {
+      body: '{"generation":99}',
+      headers: { 'content-type': type },
+    })
     expect([400, 404, 415]).toContain(reply.status)
     if (reply.status === 404) expect(type).toContain('application/json')
     expect(problemOf(reply).code).toBe(reply.status === 404 ? 'GENERATION_UNKNOWN' : 'REQUEST_INVALID')
@@ -281,7 +287,10 @@ describe('rubbish on the socket', () => {
     ['a version of the future', 'GET /healthz HTTP/9.9\r\nHost: x\r\n\r\n'],
     ['HTTP/2 without asking', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
     ['two lengths', `POST /api/v1/nodes HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab`],
-    ['a length and chunks', `POST /api/v1/nodes HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /smuggled HTTP/1.1\r\n\r\n`],
+    [
+      'a length and chunks',
+      `POST /api/v1/nodes HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /smuggled HTTP/1.1\r\n\r\n`,
+    ],
     ['a length that is none', `POST /api/v1/nodes HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n`],
     ['a chunk that is none', `POST /healthz HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nx\r\n`],
     ['a header without a colon', `${start}rubbish\r\n\r\n`],
@@ -299,7 +308,10 @@ describe('rubbish on the socket', () => {
 
   it('behind good requests ends the connection with a refusal', async () => {
     const status = `GET /api/v1/status HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`
-    const reply = await say(await server.dial(), `${status}${status}GET /healthz HTTP/1.1\r\nHost: x\r\n\r\nrubbish\r\n\r\n`)
+    const reply = await say(
+      await server.dial(),
+      `${status}${status}GET /healthz HTTP/1.1\r\nHost: x\r\n\r\nrubbish\r\n\r\n`,
+    )
     // Node reads ahead: what was asked before in the same packet may not get its answer any more.
     expect(reply.match(/HTTP\/1\.1 \d+/g)?.at(-1)).toBe('HTTP/1.1 400')
     expect((await ask('GET', '/api/v1/status')).status).toBe(200)

@@ -13,6 +13,12 @@ export type FileEdits = ReadonlyMap<string, readonly YamlEdit[] | null>
 /** Values by dotted path; `groups+` appends; null takes the key out of this layer. */
 export type Settings = Readonly<Record<string, unknown>>
 
+/** Set boot.image, boot.args of n[001-016] */
+export const settingMessage = (settings: Settings, what: string): string =>
+  `Set ${Object.keys(settings)
+    .map(path => path.replace(/\+$/, ''))
+    .join(', ')} of ${what}`
+
 export function addNodes(
   site: Site,
   nodes: string,

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { NodeSet } from '../../lib/nodeset/index.ts'
-import { addGroup, removeGroup, setGroup } from '../../site/edit.ts'
+import { addGroup, removeGroup, setGroup, settingMessage } from '../../site/edit.ts'
 import { type Routes, actorOf, typed } from '../context.ts'
 import { AddGroup, EditReply, GroupList, Message, SetGroup } from '../schemas.ts'
 
@@ -61,7 +61,7 @@ export const groupRoutes: Routes = (app, { control }) => {
       return control.edit(
         actorOf(request),
         site => setGroup(site, name, set),
-        message ?? `Set ${Object.keys(set).join(', ')} of group ${name}`,
+        message ?? settingMessage(set, `group ${name}`),
       )
     },
   )

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { MusterError } from '../../lib/errors.ts'
 import { type GroupResolver, compareNames, parseNodeSet } from '../../lib/nodeset/index.ts'
 import type { DesiredState } from '../../control/desired.ts'
-import { addNodes, removeNodes, setNodes } from '../../site/edit.ts'
+import { addNodes, removeNodes, setNodes, settingMessage } from '../../site/edit.ts'
 import { explainNode } from '../../site/explain.ts'
 import { hideSecrets } from '../../site/paths.ts'
 import { allObserved, observedOf } from '../../state/observed.ts'
@@ -136,11 +136,7 @@ export const nodeRoutes: Routes = (app, { control, store }) => {
     },
     async request => {
       const { nodes, set, message } = request.body
-      return control.edit(
-        actorOf(request),
-        site => setNodes(site, nodes, set),
-        message ?? `Set ${Object.keys(set).join(', ')} of ${nodes}`,
-      )
+      return control.edit(actorOf(request), site => setNodes(site, nodes, set), message ?? settingMessage(set, nodes))
     },
   )
   typed(app).delete(

@@ -1,6 +1,6 @@
 import { parse } from 'yaml'
 import { MusterError } from '../../lib/errors.ts'
-import type { FileEdits, Settings } from '../../site/edit.ts'
+import { type FileEdits, type Settings, settingMessage } from '../../site/edit.ts'
 import type { Site } from '../../site/site.ts'
 import { confirm } from '../ask.ts'
 import { connect } from '../connect.ts'
@@ -49,7 +49,7 @@ export async function nodeSet(call: Call<EditOptions>): Promise<void> {
     method: 'PATCH',
     path: '/api/v1/nodes',
     body: { nodes, set },
-    message: `Set ${Object.keys(set).join(', ')} of ${nodes}`,
+    message: settingMessage(set, nodes),
     plan: (edits, site) => edits.setNodes(site, nodes, set),
   })
 }
@@ -85,7 +85,7 @@ export async function groupSet(call: Call<EditOptions>): Promise<void> {
     method: 'PATCH',
     path: `/api/v1/groups/${encodeURIComponent(name)}`,
     body: { set },
-    message: `Set ${Object.keys(set).join(', ')} of group ${name}`,
+    message: settingMessage(set, `group ${name}`),
     plan: (edits, site) => edits.setGroup(site, name, set),
   })
 }
