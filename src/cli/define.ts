@@ -59,8 +59,8 @@ export function buildCommand(spec: CommandSpec, run: (action: Action, command: C
     command.addArgument(choices === undefined ? argument : argument.choices(choices))
   }
   for (const option of spec.options ?? []) command.addOption(buildOption(option))
-  if (spec.examples !== undefined)
-    command.addHelpText('after', `\nExamples:\n${spec.examples.map(line => `  ${line}`).join('\n')}`)
+  const examples = spec.examples ?? (spec.commands ?? []).flatMap(child => child.examples?.[0] ?? [])
+  if (examples.length > 0) command.addHelpText('after', `\nExamples:\n${examples.map(line => `  ${line}`).join('\n')}`)
   for (const child of spec.commands ?? [])
     command.addCommand(buildCommand(child, run), { hidden: child.hidden === true })
   const load = spec.action

@@ -14,6 +14,7 @@ export interface Io {
 /** Options every command has. */
 export interface GlobalOptions {
   readonly output: 'table' | 'json' | 'yaml'
+  readonly json?: boolean
   readonly server?: string
   readonly site?: string
   readonly debug?: boolean

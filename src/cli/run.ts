@@ -13,7 +13,14 @@ export async function runCli(argv: readonly string[], io: Io): Promise<number> {
     const options = command.optsWithGlobals<GlobalOptions>()
     const rest = command.processedArgs.filter(Array.isArray).flat() as string[]
     const args = command.processedArgs.filter(arg => !Array.isArray(arg)) as (string | undefined)[]
-    status = (await action({ io, out: new Output(io, options.output), args, rest, options: options as never })) ?? 0
+    status =
+      (await action({
+        io,
+        out: new Output(io, options.json === true ? 'json' : options.output),
+        args,
+        rest,
+        options: options as never,
+      })) ?? 0
   })
   try {
     await program.parseAsync([...argv], { from: 'user' })

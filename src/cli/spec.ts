@@ -8,6 +8,7 @@ export const globalOptions: readonly OptionSpec[] = [
     choices: ['table', 'json', 'yaml'],
     default: 'table',
   },
+  { flags: '--json', about: 'the same as -o json' },
   { flags: '--server <address>', about: 'URL or unix socket of the server (MUSTER_SERVER)' },
   {
     flags: '--site <dir>',

@@ -25,9 +25,13 @@ export async function init({ io, out, args: [dir = '.'], options }: Call<{ name?
   ])
 }
 
+/** So many that it takes a while. */
+const MANY = 20_000
+
 export async function check({ io, out, args: [dir], options }: Call<{ key?: string }>): Promise<number> {
   const site = await openSite(await directorySource(await siteDir(io, options, dir)))
   const keys = await readKeys(io, options.key)
+  if (site.nodes.size > MANY && io.stderr.isTTY === true) out.note(`checking ${plural(site.nodes.size, 'node')} …`)
   const problems = [...checkSite(site), ...(await checkSecrets(site, keys === undefined ? [] : parseKeyFile(keys)))]
   await out.result({ nodes: site.nodes.size, problems }, () => problems.map(formatProblem))
   if (problems.length === 0) return 0
