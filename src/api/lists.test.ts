@@ -4,12 +4,7 @@ import { ApiClient } from './client.ts'
 import { NodePage, ProblemReply } from './schemas.ts'
 import { type TestServer, startTestServer } from './testing.ts'
 
-const IN_ORDER = [
-  ...['gpu1', 'gpu2', 'gpu10'],
-  'login',
-  ...Array.from({ length: 12 }, (_, index) => `n${index + 1}`),
-  ...['r1n01', 'r1n02', 'r2n01', 'r2n02'],
-]
+const IN_ORDER = 'gpu1 gpu2 gpu10 login n1 n2 n3 n4 n5 n6 n7 n8 n9 n10 n11 n12 r1n01 r1n02 r2n01 r2n02'.split(' ')
 
 let server: TestServer
 beforeAll(async () => {
@@ -125,7 +120,8 @@ describe('a list of nodes', () => {
 
   it('can be walked with the client', async () => {
     const pages = new ApiClient({ server: server.socket }).pages<{ name: string }>('/api/v1/nodes', { limit: 6 })
-    const names = (await Array.fromAsync(pages)).map(items => items.map(item => item.name))
+    const names: string[][] = []
+    for await (const items of pages) names.push(items.map(item => item.name))
     expect(names.map(items => items.length)).toEqual([6, 6, 6, 2])
     expect(names.flat()).toEqual(IN_ORDER)
   })

@@ -94,23 +94,26 @@ describe('what a handler throws', () => {
     ],
     ['state that is too new', () => new MusterError('STATE_NEWER', '/var/lib/muster/state.db: has layout 9')],
     ['no error', () => 'just /tmp text'],
-  ] as const)('that is %s becomes a problem that tells nothing of the inside', async ([, make]) => {
-    const app = fastify()
-    app.setErrorHandler(sendProblem)
-    app.get('/', async () => {
-      throw make()
-    })
-    await app.listen({ host: '127.0.0.1', port: 0 })
-    try {
-      const { hostname: host, port } = new URL(app.listeningOrigin)
-      const reply = await request({ host, port }, 'GET', '/')
-      expect(reply.status).toBe(500)
-      expect(Object.keys(ProblemReply.parse(reply.body))).toEqual(['code', 'message', 'hint', 'details'])
-      expect(reply.text).not.toMatch(/\/tmp|\/var\/lib|\/work|secret|undefined|page 7|git -C/)
-    } finally {
-      await app.close()
-    }
-  })
+  ] satisfies [string, () => unknown][])(
+    'that is %s becomes a problem that tells nothing of the inside',
+    async ([, make]) => {
+      const app = fastify()
+      app.setErrorHandler(sendProblem)
+      app.get('/', async () => {
+        throw make() as Error
+      })
+      await app.listen({ host: '127.0.0.1', port: 0 })
+      try {
+        const { hostname: host, port } = new URL(app.listeningOrigin)
+        const reply = await request({ host, port }, 'GET', '/')
+        expect(reply.status).toBe(500)
+        expect(Object.keys(ProblemReply.parse(reply.body))).toEqual(['code', 'message', 'hint', 'details'])
+        expect(reply.text).not.toMatch(/\/tmp|\/var\/lib|\/work|secret|undefined|page 7|git -C/)
+      } finally {
+        await app.close()
+      }
+    },
+  )
 
   it('that a user can do something about is told in full', async () => {
     await using server = await startTestServer()

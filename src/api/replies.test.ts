@@ -161,12 +161,14 @@ describe('every reply is what its schema says', () => {
   })
 })
 
+/** As a value in YAML, six deep. */
+const secret = (text: string): string => `!age |\n${text.trimEnd().replaceAll(/^/gm, '      ')}\n`
+
 describe('a secret', () => {
   it('never leaves through the API, not even encrypted', async () => {
     await using other = await startTestServer()
     const { recipient } = await generateKey()
     const armored = await encrypt('correct horse', [recipient])
-    const secret = (text: string): string => `!age |\n${text.trimEnd().replaceAll(/^/gm, '      ')}\n`
     await other.site.write(
       'groups/compute.yaml',
       `bmc:\n  password: ${secret(armored)}vars:\n  list:\n    - ${secret(armored)}`,
@@ -199,10 +201,11 @@ describe('a secret', () => {
   })
 })
 
-describe('the OpenAPI document', () => {
-  type Json = { readonly [key: string]: unknown }
-  const document = async (): Promise<Json> => (await server.root('GET', '/api/v1/openapi.json')).body as Json
+type Json = Readonly<Record<string, unknown>>
 
+const document = async (): Promise<Json> => (await server.root('GET', '/api/v1/openapi.json')).body as Json
+
+describe('the OpenAPI document', () => {
   const Operation = z.looseObject({
     summary: z.string().min(3),
     tags: z.array(z.string()).min(1),
@@ -270,22 +273,22 @@ describe('the OpenAPI document', () => {
       },
     })
   })
-
-  function* references(value: unknown): Generator<string> {
-    if (Array.isArray(value)) for (const item of value) yield* references(item)
-    else if (typeof value === 'object' && value !== null)
-      for (const [key, item] of Object.entries(value)) {
-        if (key === '$ref' && typeof item === 'string') yield item
-        else yield* references(item)
-      }
-  }
-
-  function resolve(whole: Json, ref: string): unknown {
-    if (!ref.startsWith('#/')) return undefined
-    const keys = ref
-      .slice(2)
-      .split('/')
-      .map(key => decodeURIComponent(key).replaceAll('~1', '/').replaceAll('~0', '~'))
-    return keys.reduce<unknown>((found, key) => (found as Json | undefined)?.[key], whole)
-  }
 })
+
+function* references(value: unknown): Generator<string> {
+  if (Array.isArray(value)) for (const item of value) yield* references(item)
+  else if (typeof value === 'object' && value !== null)
+    for (const [key, item] of Object.entries(value)) {
+      if (key === '$ref' && typeof item === 'string') yield item
+      else yield* references(item)
+    }
+}
+
+function resolve(whole: Json, ref: string): unknown {
+  if (!ref.startsWith('#/')) return undefined
+  const keys = ref
+    .slice(2)
+    .split('/')
+    .map(key => decodeURIComponent(key).replaceAll('~1', '/').replaceAll('~0', '~'))
+  return keys.reduce<unknown>((found, key) => (found as Json | undefined)?.[key], whole)
+}

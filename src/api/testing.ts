@@ -84,7 +84,9 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   }
 }
 
-type Target = { readonly socketPath: string } | { readonly host: string; readonly port: string }
+type Target =
+  | { readonly socketPath: string }
+  | { readonly host: string; readonly port: string; readonly localAddress?: string }
 
 /** On a connection of its own each time. A body that is no string is sent as JSON. */
 export async function request(target: Target, method: string, path: string, ask: Ask = {}): Promise<Reply> {
@@ -205,7 +207,7 @@ export async function follow(
 }
 
 function parseEvent(block: string): SentEvent {
-  const lines = block.split('\n').map(line => /^(\w+): (.*)$/.exec(line) ?? [])
+  const lines = block.split('\n').map(line => /^(\w+): (.*)$/s.exec(line) ?? [])
   const field = (name: string): string => lines.find(([, key]) => key === name)?.[2] ?? ''
   return { id: field('id'), event: field('event'), data: JSON.parse(field('data')) as EventReply }
 }

@@ -282,7 +282,7 @@ describe('values that do not fit', () => {
     [
       'a file without a source',
       group('files: { /etc/x: { mode: 0600 } }\n'),
-      'groups/g.yaml:1:10: files./etc/x.source: is missing',
+      'groups/g.yaml:1:10: n[1-3].files./etc/x: source is missing',
     ],
     [
       'a bad recipient',
@@ -615,7 +615,7 @@ describe('names of nodes', () => {
     [
       'far too many',
       nodes('n[1-9999999]: {}\n'),
-      'nodes.yaml:1:1: node set n[1-9999999], column 13: up to here 9,999,999 names, the limit is 1,000,000',
+      'nodes.yaml:1:1: node set n[1-9999999], column 2: these are 9,999,999 numbers, the limit is 1,000,000',
     ],
     ['a set of none', nodes('n1: {}\n"": {}\n'), 'nodes.yaml:2:1: names no node'],
     ['capitals', nodes('N1: {}\n'), 'nodes.yaml:1:1: N1: is not a host name (lower-case letters, digits and -)'],
@@ -787,34 +787,34 @@ describe('one line for many', () => {
   test('everything, in the order of files, lines and columns', async () => {
     const files = {
       'site.yaml': 'site: demo\nzebra: 1\nnetworks: { prov: { cidr: x } }\n',
-      'groups/b.yaml': 'groups: [c]\nboot: { root: 5 }\n',
+      'groups/b.yaml': 'groups: [none]\nboot: { root: 5 }\n',
       'groups/a.yaml': 'x: [\n',
-      'nodes.yaml': 'N1: { groups: [c] }\nn2: { domain: "{{ y }}", z: 1 }\n',
+      'nodes.yaml': 'N1: { groups: [none] }\nn2: { domain: "{{ y }}", zebra: 1 }\n',
     }
     expect(await problemsOf(files)).toEqual([
       'groups/a.yaml:2:1: Flow sequence in block collection must be sufficiently indented and end with a ]',
-      'groups/b.yaml:1:10: groups: there is no group c',
+      'groups/b.yaml:1:10: groups: there is no group none',
       'groups/b.yaml:2:15: boot.root: must be one of ram, projected, disk',
       'nodes.yaml:1:1: N1: is not a host name (lower-case letters, digits and -)',
-      'nodes.yaml:1:16: N1.groups: there is no group c',
+      'nodes.yaml:1:16: N1.groups: there is no group none',
       'nodes.yaml:2:7: n2.domain: y is not defined',
-      'nodes.yaml:2:26: n2.z: unknown key',
+      'nodes.yaml:2:26: n2.zebra: unknown key',
       'site.yaml:2:1: zebra: unknown key',
       'site.yaml:3:27: networks.prov.cidr: is not a network such as 10.77.0.0/16',
     ])
   })
 })
 
-describe('files on disk', () => {
-  /** The same content as a directory and as a commit. */
-  async function bothWays(dir: string): Promise<string[]> {
-    await git(dir, 'init', '--quiet')
-    await commitAll(dir)
-    const fromDirectory = await checkDir(dir)
-    expect(await check(gitSource(await openRepository(dir), 'HEAD'))).toEqual(fromDirectory)
-    return fromDirectory
-  }
+/** The same content as a directory and as a commit. */
+async function bothWays(dir: string): Promise<string[]> {
+  await git(dir, 'init', '--quiet')
+  await commitAll(dir)
+  const fromDirectory = await checkDir(dir)
+  expect(await check(gitSource(await openRepository(dir), 'HEAD'))).toEqual(fromDirectory)
+  return fromDirectory
+}
 
+describe('files on disk', () => {
   test('200 MB are not even read', async () => {
     const dir = await directoryOf({ ...SMALL, 'files/core': '' })
     await truncate(join(dir, 'nodes.yaml'), 200 * 2 ** 20)

@@ -164,15 +164,16 @@ n[1-2]: { boot: { args+: [c] } }
   })
 })
 
-describe('clusters', () => {
-  const problemsOf = (site: Site): string[] => format(site.problems)
-  const members = (site: Site): string[] => [...site.clusters].map(([name, nodes]) => `${name}: ${nodes}`)
+const structural = (site: Site): string[] => format(site.problems)
 
+const members = (site: Site): string[] => [...site.clusters].map(([name, nodes]) => `${name}: ${nodes}`)
+
+describe('clusters', () => {
   test('without any, all nodes are in the one named like the site', async () => {
     const site = await siteOf()
     expect(valueOf(site)['cluster']).toBe('demo')
     expect(members(site)).toEqual([])
-    expect(problemsOf(site)).toEqual([])
+    expect(structural(site)).toEqual([])
   })
 
   test('a test cluster of a few lines shares all but its differences', async () => {
@@ -234,7 +235,7 @@ describe('clusters', () => {
   ])('%s', async (_, files, clusters, problems) => {
     const site = await siteOf(files)
     expect(members(site)).toEqual(clusters)
-    expect(problemsOf(site)).toEqual(problems)
+    expect(structural(site)).toEqual(problems)
   })
 
   test('a node in no cluster gets what a cluster does not say', async () => {
@@ -243,16 +244,17 @@ describe('clusters', () => {
   })
 })
 
+const grouped = (): Promise<Site> =>
+  siteOf({
+    ...says('gpu', 'groups: [compute]'),
+    ...says('compute'),
+    ...says('empty'),
+    'nodes.yaml': 'n[1-4]: { groups: [compute] }\ng[1-2]: { groups: [gpu] }\nlogin:\n',
+    'clusters/prod.yaml': 'nodes: n[1-3],g1,login\n',
+    'clusters/test.yaml': 'nodes: n4,g2\n',
+  })
+
 describe('@groups in node sets', () => {
-  const site = (): Promise<Site> =>
-    siteOf({
-      ...says('gpu', 'groups: [compute]'),
-      ...says('compute'),
-      ...says('empty'),
-      'nodes.yaml': 'n[1-4]: { groups: [compute] }\ng[1-2]: { groups: [gpu] }\nlogin:\n',
-      'clusters/prod.yaml': 'nodes: n[1-3],g1,login\n',
-      'clusters/test.yaml': 'nodes: n4,g2\n',
-    })
   test.each([
     ['@gpu', 'g[1-2]'],
     ['@compute', 'g[1-2],n[1-4]'],
@@ -264,14 +266,14 @@ describe('@groups in node sets', () => {
     ['@all!@compute', 'login'],
     ['n*', 'n[1-4]'],
   ])('%s', async (text, expected) => {
-    expect(set(await site(), text)).toBe(expected)
+    expect(set(await grouped(), text)).toBe(expected)
   })
 
   test.each([
     ['@gpus', 'GROUP_UNKNOWN: node set @gpus, column 1: no group is named gpus'],
     ['@cluster:dev', 'GROUP_UNKNOWN: node set @cluster:dev, column 1: no group is named cluster:dev'],
   ])('%s is unknown', async (text, expected) => {
-    const { sets } = await site()
+    const { sets } = await grouped()
     expect(await failureOf(() => parseNodeSet(text, { groups: sets }))).toBe(expected)
   })
 })
