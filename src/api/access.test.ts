@@ -83,17 +83,17 @@ describe('who may call what', () => {
     const app = await buildApi(context, {}, () => true)
     const routes = flatten(app.printRoutes({ commonPrefix: false, includeHooks: false }))
     await app.close()
-    // Fastify adds a HEAD to every GET, which asks for the same role.
-    const table = ROUTES.flatMap(([method, path]) =>
-      method === 'GET' ? [`GET ${path}`, `HEAD ${path}`] : `${method} ${path}`,
-    )
-    expect(routes.sort()).toEqual(table.sort())
+    const table = ROUTES.map(([method, path]) => `${method} ${path}`)
+    expect(routes.filter(route => !route.startsWith('HEAD ')).sort()).toEqual(table.toSorted())
+    // Fastify adds a HEAD to a GET, and that asks for the same role (below). There is no other.
+    const heads = routes.filter(route => route.startsWith('HEAD ')).map(route => route.replace('HEAD', 'GET'))
+    expect(table).toEqual(expect.arrayContaining(heads))
 
     const document = (await server.root('GET', '/api/v1/openapi.json')).body as { paths: Record<string, object> }
     const documented = Object.entries(document.paths).flatMap(([path, operations]) =>
       Object.keys(operations).map(method => `${method.toUpperCase()} ${path.replaceAll(/\{(\w+)\}/g, ':$1')}`),
     )
-    const published = ROUTES.map(([method, path]) => `${method} ${path}`).filter(one => !one.endsWith('openapi.json'))
+    const published = table.filter(one => !one.endsWith('openapi.json'))
     expect(documented.sort()).toEqual(published.sort())
   })
 
@@ -113,7 +113,8 @@ describe('who may call what', () => {
 
   it('holds for HEAD as for GET', async () => {
     for (const [method, path, role, outcome] of ROUTES) {
-      if (method !== 'GET') continue
+      // A stream has no HEAD that would make sense: see events.test.ts.
+      if (method !== 'GET' || path.endsWith('/stream')) continue
       for (const caller of ['no token', 'viewer'] as const) {
         const reply = await call(caller, 'HEAD', urlOf(path))
         expect({ path, caller, status: reply.status, text: reply.text }).toEqual({

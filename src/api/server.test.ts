@@ -1,9 +1,10 @@
-import { access, link, rename, stat, writeFile } from 'node:fs/promises'
+import { access, link, readFile, rename, stat, writeFile } from 'node:fs/promises'
 import { type Socket, connect, createServer } from 'node:net'
 import { describe, expect, it } from 'vitest'
 import { operator } from '../control/testing.ts'
+import { exec } from '../lib/exec.ts'
 import { Tokens } from '../control/tokens.ts'
-import { type RunningServer, startServer } from './server.ts'
+import { type RunningServer, buildApi, startServer } from './server.ts'
 import { type TestServer, dial, request, startTestServer } from './testing.ts'
 
 const SECONDS = 8
@@ -102,6 +103,24 @@ describe('closing a server', () => {
     expect(await reply).toMatch(/^HTTP\/1\.1 200 OK/)
     expect(await closed).toBe('in time')
     expect(server.control.desired.nodes.size).toBe(4)
+  })
+})
+
+describe('a slow client', () => {
+  it('has no more time and no more connections with TLS than without', async () => {
+    await using server = await startTestServer()
+    const { store, control, tokens, data } = server
+    const [cert, key] = [`${data}/cert.pem`, `${data}/key.pem`]
+    const how = 'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1 -subj /CN=muster'
+    await exec('openssl', [...how.split(' '), '-keyout', key, '-out', cert])
+    const limitsOf = async (tls?: { cert: Buffer; key: Buffer }) => {
+      const context = { version: 'x', store, control, tokens, stopping: new AbortController().signal }
+      const app = await buildApi(context, tls === undefined ? {} : { tls }, () => false)
+      const { headersTimeout, requestTimeout, keepAliveTimeout, maxConnections } = app.server
+      await app.close()
+      return { headersTimeout, requestTimeout, keepAliveTimeout, maxConnections }
+    }
+    expect(await limitsOf({ cert: await readFile(cert), key: await readFile(key) })).toEqual(await limitsOf())
   })
 })
 

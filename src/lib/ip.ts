@@ -46,6 +46,8 @@ export function contains(network: Network, address: string): boolean {
   return value >= network.first && value <= network.last
 }
 
+export const lastAddress = (network: Network): string => fromNumber(network.last, network.kind)
+
 export function addToAddress(address: string, offset: number): string {
   if (!isAddress(address)) throw new Error(`${JSON.stringify(address)} is not an address`)
   if (!Number.isSafeInteger(offset)) throw new Error(`${offset} is not a whole number`)

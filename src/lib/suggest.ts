@@ -1,6 +1,7 @@
 /** suggest('imgae', ['image', 'root']) → 'image'; nothing when nothing is near. */
 export function suggest(word: string, candidates: Iterable<string>): string | undefined {
-  const limit = Math.max(1, Math.floor(word.length / 3))
+  // Everything is near a word of one letter.
+  const limit = word.length < 2 ? 0 : Math.max(1, Math.floor(word.length / 3))
   let best: string | undefined
   let bestDistance = limit + 1
   for (const candidate of candidates) {

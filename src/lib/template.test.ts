@@ -50,7 +50,7 @@ test.each([
   ['{{ index }}', [['index']]],
   ['a {{ vars.rack }} {{ name }}', [['vars', 'rack'], ['name']]],
   ["{{ '10.0.0.0' | ip_add(index) }}", [['index']]],
-  ["{{ interfaces['prov'].mac }}", [['interfaces']]],
+  ["{{ interfaces['prov'].mac }}", [['interfaces', 'prov', 'mac']]],
   ['plain words', []],
 ])('referencedPaths(%s)', (template, expected) => {
   expect(referencedPaths(template)).toEqual(expected)

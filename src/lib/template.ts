@@ -69,17 +69,33 @@ export function createRenderer(): Renderer {
 }
 
 /**
- * The dotted names a template may refer to, as paths; more than it really does at worst (words inside strings count),
- * never fewer: 'a {{ vars.rack }}' → [['vars', 'rack']]
+ * The names a template may refer to, as paths; more than it really does at worst (keywords count), never fewer:
+ * "a {{ vars.rack }} {{ vars['row'] }}" → [['vars', 'rack'], ['vars', 'row']]
  */
 export function referencedPaths(template: string): string[][] {
   const found: string[][] = []
   for (const [, code = ''] of template.matchAll(/\{[{%](.*?)[%}]\}/gs)) {
-    const names = code.replaceAll(/'[^']*'|"[^"]*"/g, "''").replaceAll(/\|\s*\w+/g, '|')
-    for (const [path] of names.matchAll(/(?<![\w.])[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*/g)) found.push(path.split('.'))
+    for (const [text, filter, path] of code.matchAll(TOKENS)) {
+      if (filter === undefined && path !== undefined) found.push(pathOf(text))
+    }
   }
   return found
 }
+
+/** Texts, filters (`| name`), and paths (`a.b['c']`): in this order, so that no name is found inside a text. */
+const TOKENS = /'[^']*'|"[^"]*"|(\|\s*\w+)|((?<![\w.])[A-Za-z_]\w*(?:\.[A-Za-z_]\w*|\[\s*(?:'[^']*'|"[^"]*")\s*\])*)/g
+
+const pathOf = (text: string): string[] =>
+  [...text.matchAll(/[A-Za-z_]\w*|'([^']*)'|"([^"]*)"/g)].map(([name, single, double]) => single ?? double ?? name)
+
+/** Words of the language, and what a template itself defines in a loop or with `set`: these are not looked up anywhere. */
+export function namesOfItsOwn(template: string): Set<string> {
+  const defined = [...template.matchAll(/\{%-?\s*(?:for|set)\s+([\w\s,]+?)\s*(?:\bin\b|=)/g)]
+  return new Set([...KEYWORDS, ...defined.flatMap(match => match[1]?.split(/[\s,]+/) ?? [])])
+}
+
+const KEYWORDS =
+  'and or not in is if else elif endif for endfor set endset true false none True False None loop range'.split(' ')
 
 /** '{{ a }}' → 'a'; undefined when there is any text around it or more than one expression. */
 function soleExpression(template: string): string | undefined {

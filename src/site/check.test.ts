@@ -262,12 +262,12 @@ describe('values that do not fit', () => {
     [
       'a mode that is no mode',
       { ...group('files: { /a: { source: a, mode: rwx } }\n'), 'files/a': '' },
-      'groups/g.yaml:1:33: files./a.mode: is not a file mode such as 0644',
+      'groups/g.yaml:1:33: files./a.mode: is not a file mode such as "0644"',
     ],
     [
       'a mode with an 8',
-      { ...group('files: { /a: { source: a, mode: 0688 } }\n'), 'files/a': '' },
-      'groups/g.yaml:1:33: files./a.mode: is not a file mode such as 0644',
+      { ...group('files: { /a: { source: a, mode: "0688" } }\n'), 'files/a': '' },
+      'groups/g.yaml:1:33: files./a.mode: is not a file mode such as "0644"',
     ],
     [
       'a target that is not absolute',
@@ -281,7 +281,7 @@ describe('values that do not fit', () => {
     ],
     [
       'a file without a source',
-      group('files: { /etc/x: { mode: 0600 } }\n'),
+      group('files: { /etc/x: { mode: "0600" } }\n'),
       'groups/g.yaml:1:10: n[1-3].files./etc/x: source is missing',
     ],
     [
@@ -324,9 +324,9 @@ describe('values that do not fit', () => {
 
   test('a higher layer may change the mode of a file and keep its source', async () => {
     const files = {
-      ...group('files: { /etc/x: { source: a, mode: 0600 } }\n'),
+      ...group('files: { /etc/x: { source: a, mode: "0600" } }\n'),
       'files/a': '',
-      'nodes.yaml': 'n1: { groups: [g], files: { /etc/x: { mode: 0400 } } }\n',
+      'nodes.yaml': 'n1: { groups: [g], files: { /etc/x: { mode: "0400" } } }\n',
     }
     expect(await problemsOf(files)).toEqual([])
   })
@@ -392,7 +392,7 @@ describe('networks', () => {
     [
       'the range for strangers outside',
       networks('prov: { cidr: 10.77.0.0/16, unknown: 10.78.0.0/24 }'),
-      'site.yaml:3:40: networks.prov.unknown: 10.78.0.0 is outside 10.77.0.0/16',
+      'site.yaml:3:40: networks.prov.unknown: 10.78.0.0/24 is outside 10.77.0.0/16',
     ],
     [
       'the range for strangers reaching outside',
@@ -617,7 +617,7 @@ describe('names of nodes', () => {
       nodes('n[1-9999999]: {}\n'),
       'nodes.yaml:1:1: node set n[1-9999999], column 2: these are 9,999,999 numbers, the limit is 1,000,000',
     ],
-    ['a set of none', nodes('n1: {}\n"": {}\n'), 'nodes.yaml:2:1: names no node'],
+    ['a set of none', nodes('n1: {}\n"": {}\n'), 'nodes.yaml:2:1: "" names no node'],
     ['capitals', nodes('N1: {}\n'), 'nodes.yaml:1:1: N1: is not a host name (lower-case letters, digits and -)'],
     [
       'an underscore, of many',
@@ -743,7 +743,7 @@ describe('secrets', () => {
 
 describe('the site itself', () => {
   each([
-    ['no site.yaml', { 'site.yaml': null }, 'site.yaml:1:1: is missing or cannot be read'],
+    ['no site.yaml', { 'site.yaml': null }, 'site.yaml:1:1: is missing'],
     ['an empty site.yaml', { 'site.yaml': '' }, 'site.yaml:1:1: site: is missing'],
     ['nothing but comments', { 'site.yaml': '# to do\n' }, 'site.yaml:1:1: site: is missing'],
     ['a site without a name', site('domain: x\n'), 'site.yaml:1:1: site: is missing'],

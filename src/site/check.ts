@@ -1,4 +1,11 @@
-import { canonicalAddress, contains, isAddress, parseNetwork, type Network as AddressRange } from '../lib/ip.ts'
+import {
+  canonicalAddress,
+  contains,
+  isAddress,
+  lastAddress,
+  parseNetwork,
+  type Network as AddressRange,
+} from '../lib/ip.ts'
 import { didYouMean } from '../lib/suggest.ts'
 import { type Origin, type Value, valueAt } from './layers.ts'
 import { type Problem, tidyProblems } from './problems.ts'
@@ -20,24 +27,20 @@ export function checkSite(site: Site): Problem[] {
 
 function checkNetworks(site: Site): Problem[] {
   const main = site.files.files.find(file => file.kind === 'site')
-  if (main === undefined) return [{ file: 'site.yaml', line: 1, column: 1, message: 'is missing or cannot be read' }]
+  const isKnown = site.files.problems.some(problem => problem.file === 'site.yaml')
+  if (main === undefined) return isKnown ? [] : [{ file: 'site.yaml', line: 1, column: 1, message: 'is missing' }]
   const problems: Problem[] = []
   for (const [name, network] of site.networks) {
     const range = parseNetwork(network.cidr)
-    const outside = (key: 'gateway' | 'unknown', address: string | undefined): void => {
-      if (range === undefined || address === undefined || contains(range, address)) return
-      const place = treeAt(main.tree, ['networks', name, key])
-      const { line, column } = place ?? { line: 1, column: 1 }
-      problems.push({
-        file: main.path,
-        line,
-        column,
-        path: `networks.${name}.${key}`,
-        message: `${address} is outside ${network.cidr}`,
-      })
+    const inside = (key: 'gateway' | 'unknown', text: string | undefined, addresses: readonly string[]): void => {
+      if (range === undefined || text === undefined || addresses.every(address => contains(range, address))) return
+      const { line, column } = treeAt(main.tree, ['networks', name, key]) ?? { line: 1, column: 1 }
+      const path = `networks.${name}.${key}`
+      problems.push({ file: main.path, line, column, path, message: `${text} is outside ${network.cidr}` })
     }
-    outside('gateway', network.gateway)
-    outside('unknown', network.unknown === undefined ? undefined : parseNetwork(network.unknown)?.base)
+    const unknown = network.unknown === undefined ? undefined : parseNetwork(network.unknown)
+    inside('gateway', network.gateway, network.gateway === undefined ? [] : [network.gateway])
+    inside('unknown', network.unknown, unknown === undefined ? [] : [unknown.base, lastAddress(unknown)])
   }
   return problems
 }
@@ -96,6 +99,7 @@ interface Range extends Network {
   readonly range: AddressRange | undefined
   readonly strangers: AddressRange | undefined
   readonly gateways: string | undefined
+  readonly reserved: ReadonlySet<string>
 }
 
 function networkRanges(networks: ReadonlyMap<string, Network>): Map<string, Range> {
@@ -105,6 +109,7 @@ function networkRanges(networks: ReadonlyMap<string, Network>): Map<string, Rang
       {
         ...network,
         range: parseNetwork(network.cidr),
+        reserved: reservedIn(parseNetwork(network.cidr)),
         strangers: network.unknown === undefined ? undefined : parseNetwork(network.unknown),
         gateways: network.gateway === undefined ? undefined : canonicalAddress(network.gateway),
       },
@@ -141,7 +146,13 @@ function checkAddress(name: string, network: Range, address: string, report: (me
   else if (network.strangers && contains(network.strangers, address))
     report(`${address} is in the range for unknown machines (${network.unknown})`)
   else if (network.gateways === address) report(`${address} is the gateway of network ${name}`)
+  else if (network.reserved.has(address))
+    report(`${address} is no address for a node: it stands for network ${name} itself`)
 }
+
+/** The first and the last address of an IPv4 network mean the network and everybody in it. */
+const reservedIn = (range: AddressRange | undefined): ReadonlySet<string> =>
+  new Set(range?.kind === 'ipv4' && range.bits < 31 ? [range.base, lastAddress(range)] : [])
 
 /** Who has claimed what: the second claim of the same thing is a problem, told with the place of the first. */
 class Claims {

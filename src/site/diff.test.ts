@@ -178,14 +178,14 @@ describe('files', () => {
     ],
     [
       'another mode',
-      node('/etc/motd: { source: motd.j2, mode: 0644 }'),
-      node('/etc/motd: { source: motd.j2, mode: 0600 }'),
+      node('/etc/motd: { source: motd.j2, mode: "0644" }'),
+      node('/etc/motd: { source: motd.j2, mode: "0600" }'),
       ['n[1-3] (3): files./etc/motd.mode: 0644 → 0600: @nodes.yaml:1'],
     ],
     [
       'another mode and new content',
-      node('/etc/motd: { source: motd.j2, mode: 0644 }'),
-      { ...node('/etc/motd: { source: motd.j2, mode: 0600 }'), 'files/motd.j2': 'bye' },
+      node('/etc/motd: { source: motd.j2, mode: "0644" }'),
+      { ...node('/etc/motd: { source: motd.j2, mode: "0600" }'), 'files/motd.j2': 'bye' },
       [
         'n[1-3] (3): files./etc/motd.mode: 0644 → 0600: @nodes.yaml:1',
         'n[1-3] (3): files./etc/motd: content changed (files/motd.j2): @nodes.yaml:1',

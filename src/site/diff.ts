@@ -46,7 +46,7 @@ export function diffSites(
     for (const { path, summary } of changes) {
       const at = locate?.(name, path)
       // Values that differ from node to node (addresses) make one line when they were written in one place.
-      const key = [path.join('.'), at ?? summary].join('\0')
+      const key = [path.join('.'), at ?? (summary.startsWith('− ') ? 'gone' : summary)].join('\0')
       const entry = found.get(key) ?? { path, at, summaries: new Set(), nodes: [] }
       entry.summaries.add(summary)
       entry.nodes.push(name)

@@ -109,7 +109,9 @@ describe('values', () => {
 
   test('what was taken away is not there; what stands in its place knows it', async () => {
     const files = { 'nodes.yaml': 'n[1-2]: { boot: { image: null } }\nn2: { boot: { image: base } }\n' }
-    expect(await failureOf(() => explain(files, 'n1', 'boot.image'))).toBe('PATH_UNKNOWN: n1 has no value boot.image')
+    expect(await failureOf(() => explain(files, 'n1', 'boot.image'))).toBe(
+      'PATH_UNKNOWN: n1 has no value boot.image: nodes.yaml:1 takes it away',
+    )
     expect(await explain(files, 'n2', 'boot.image')).toEqual([
       'boot.image = base from nodes.yaml:2:15 (node n2), over null nodes.yaml:1:19 (node n[1-2]), over base site.yaml:5:11 (defaults)',
     ])
@@ -118,7 +120,7 @@ describe('values', () => {
   test('a file, by its whole path, and what belongs to it', async () => {
     const files = {
       'files/a.conf': '',
-      'nodes.yaml': 'n1: { files: { /etc/a.conf: a.conf, /etc/b: { source: a.conf, mode: 0600 } } }\n',
+      'nodes.yaml': 'n1: { files: { /etc/a.conf: a.conf, /etc/b: { source: a.conf, mode: "0600" } } }\n',
     }
     expect(await explain(files, 'n1', 'files./etc/a.conf')).toEqual([
       'files./etc/a.conf = files/a.conf from nodes.yaml:1:16 (node n1)',

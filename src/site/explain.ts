@@ -29,9 +29,7 @@ export function explainNode(site: Site, name: string, path = ''): Explanation[] 
   const node = nodeNamed(site, name)
   const { value } = site.resolve(node)
   const keys = parsePath(value, path)
-  if (keys === undefined) {
-    throw new MusterError('PATH_UNKNOWN', `${name} has no value ${path}${didYouMean(path, allPaths(site, node))}`)
-  }
+  if (keys === undefined) throw new MusterError('PATH_UNKNOWN', whyAbsent(site, node, path))
   const [head] = keys
   const membership =
     head === undefined || head === 'groups' || head === 'cluster' ? explainMembership(site, node, head) : []
@@ -96,21 +94,39 @@ function explainMembership(site: Site, node: SiteNode, only: string | undefined)
     }
     found.push({ path: 'cluster', value: node.cluster, from, overrides: [], appendsTo: [] })
   }
-  const entries = node.entries.filter(entry => entry.groups !== undefined)
-  const last = entries.at(-1)
-  if (only !== 'cluster' && last?.groups !== undefined) {
-    const { line, column } = last.groups
-    found.push({
-      path: 'groups',
-      value: node.groups,
-      from: { layer: last.layer.name, file: last.layer.file, line, column },
-      overrides: [],
-      appendsTo: [],
-    })
-  }
+  if (only !== 'cluster') found.push(...explainGroups(node))
   return found
 }
 
-function allPaths(site: Site, node: SiteNode): string[] {
-  return [...leavesOf(site.layersOf(node))].map(([path]) => path.join('.'))
+function explainGroups(node: SiteNode): Explanation[] {
+  const said = node.entries.flatMap(({ layer, groups }) => {
+    if (groups === undefined) return []
+    const { line, column, appends, names } = groups
+    return [{ layer: layer.name, file: layer.file, line, column, appends, value: names.map(group => group.name) }]
+  })
+  const last = said.at(-1)
+  if (last === undefined) return []
+  const source = ({ layer, file, line, column }: Source): Source => ({ layer, file, line, column })
+  const appendsTo: (Source & { value: unknown })[] = []
+  for (let at = said.length - 1; said[at]?.appends === true && at > 0; at--) {
+    const below = said[at - 1]
+    if (below !== undefined) appendsTo.push({ ...source(below), value: below.value })
+  }
+  return [{ path: 'groups', value: node.groups, from: source(last), overrides: [], appendsTo }]
+}
+
+/** Taken away by a null, or never there. */
+function whyAbsent(site: Site, node: SiteNode, path: string): string {
+  const known = new Map<string, Leaf | undefined>([
+    ['cluster', undefined],
+    ['groups', undefined],
+  ])
+  for (const [keys, leaf] of leavesOf(site.layersOf(node))) {
+    for (let length = 1; length < keys.length; length++) known.set(keys.slice(0, length).join('.'), undefined)
+    known.set(keys.join('.'), leaf)
+  }
+  const gone = known.get(path)
+  if (gone !== undefined)
+    return `${node.name} has no value ${path}: ${gone.origin.layer.file}:${gone.origin.line} takes it away`
+  return `${node.name} has no value ${path}${didYouMean(path, known.keys())}`
 }

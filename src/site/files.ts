@@ -1,5 +1,5 @@
 import { parseNodeSet } from '../lib/nodeset/index.ts'
-import { messageOf } from '../lib/errors.ts'
+import { MusterError, messageOf } from '../lib/errors.ts'
 import { readFast } from '../lib/yaml/fast.ts'
 import type { MapTree, Place, Tree } from '../lib/yaml/tree.ts'
 import type { Layer } from './layers.ts'
@@ -80,7 +80,7 @@ interface Role {
 }
 
 /** groups/gpu.yaml → the group gpu; undefined for what is no YAML of ours. */
-function roleOf(path: string): Role | undefined {
+export function roleOf(path: string): Role | undefined {
   if (path === 'site.yaml') return { kind: 'site', name: 'site' }
   if (path === 'nodes.yaml' || /^nodes\/[^/]+\.yaml$/.test(path)) return { kind: 'nodes', name: path }
   const [, folder, name = ''] = /^(groups|clusters)\/([^/]+)\.yaml$/.exec(path) ?? []
@@ -91,15 +91,24 @@ function roleOf(path: string): Role | undefined {
 
 function refusal(file: SourceFile): Problem[] {
   const at = { file: file.path, line: 1, column: 1 }
+  const role = roleOf(file.path)
   if (file.refused !== undefined) return [{ ...at, message: file.refused }]
-  const limit = roleOf(file.path) === undefined ? MAX_FILE_BYTES : MAX_YAML_BYTES
+  const limit = role === undefined ? MAX_FILE_BYTES : MAX_YAML_BYTES
   if (file.size > limit)
     return [{ ...at, message: `is too large: ${mebibytes(file.size)} MiB, at most ${mebibytes(limit)}` }]
-  const [folder = ''] = file.path.split('/')
-  const isSetting = ['groups', 'clusters', 'nodes'].includes(folder)
-  if (isSetting && file.path.endsWith('.yml')) return [{ ...at, message: 'is not read: its name must end in .yaml' }]
+  if (role !== undefined && role.kind !== 'site' && role.kind !== 'nodes' && !NAME.test(role.name)) {
+    return [{ ...at, message: `is not a name for a ${role.kind} (lower-case letters, digits, - and _)` }]
+  }
+  const [folder = '', ...below] = file.path.split('/')
+  if (/^(site|nodes)\.yml$|^(groups|clusters|nodes)\/.*\.yml$/.test(file.path))
+    return [{ ...at, message: 'is not read: its name must end in .yaml' }]
+  if (SETTINGS.has(folder) && below.length > 1 && file.path.endsWith('.yaml'))
+    return [{ ...at, message: `is not read: it must stand in ${folder}/ itself` }]
   return []
 }
+
+const SETTINGS = new Set(['groups', 'clusters', 'nodes'])
+const NAME = /^[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?$/
 
 const mebibytes = (bytes: number): number => Math.round(bytes / 2 ** 20)
 
@@ -126,12 +135,14 @@ async function parseSiteFile(path: string, role: Role, blob: string, content: Bu
     return fail({ line: 1, column: 1, message: 'is not text (not UTF-8)' })
   }
   const nul = text.indexOf('\0')
-  if (nul >= 0)
+  if (nul >= 0) {
+    const before = text.slice(0, nul).split('\n')
     return fail({
-      line: text.slice(0, nul).split('\n').length,
-      column: 1,
+      line: before.length,
+      column: (before.at(-1)?.length ?? 0) + 1,
       message: 'is not text (it holds a NUL byte)',
     })
+  }
   // The thorough reader is only loaded when it is needed: commands start without it.
   const { tree, problems } = readFast(text) ?? (await import('../lib/yaml/full.ts')).readFull(text)
   if (problems.length > 0)
@@ -169,9 +180,13 @@ function siteFile(
     entries,
     problems,
     layers: tree === undefined ? [] : layersOf(path, kind, name, tree),
-    validate: () => (validated ??= tree === undefined ? [] : validateTree(path, tree, fileSchemas[kind])),
+    validate: () =>
+      (validated ??=
+        tree === undefined && problems.length > 0 ? [] : validateTree(path, tree ?? EMPTY_MAP, fileSchemas[kind])),
   }
 }
+
+const EMPTY_MAP: MapTree = { kind: 'map', entries: new Map(), line: 1, column: 1 }
 
 function layersOf(file: string, kind: FileKind, name: string, tree: MapTree): Layer[] {
   if (kind === 'nodes') return []
@@ -184,6 +199,12 @@ function layersOf(file: string, kind: FileKind, name: string, tree: MapTree): La
       : [{ name: 'site', file, tree: { ...tree, entries: new Map([['domain', domain]]) } }]),
     ...(defaults?.kind === 'map' ? [{ name: 'defaults', file, tree: defaults }] : []),
   ]
+}
+
+function namesIn(key: string): string[] {
+  const names = [...parseNodeSet(key)]
+  if (names.length === 0) throw new MusterError('NODESET_INVALID', `${JSON.stringify(key)} names no node`)
+  return names
 }
 
 export function groupList(tree: MapTree | undefined): GroupList | undefined {
@@ -209,7 +230,7 @@ function nodeEntries(file: string, tree: MapTree | undefined): { entries: NodeFi
         line,
         column,
         key,
-        names: PLAIN_NAME.test(key) ? [key] : [...parseNodeSet(key)],
+        names: PLAIN_NAME.test(key) ? [key] : namesIn(key),
         layer: { name: `node ${key}`, file, tree: body },
         groups: groupList(body),
       })

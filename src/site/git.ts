@@ -1,8 +1,17 @@
+import { randomUUID } from 'node:crypto'
 import { realpath, rm } from 'node:fs/promises'
 import { posix } from 'node:path'
 import { MusterError, messageOf } from '../lib/errors.ts'
 import { exec, type ExecOptions } from '../lib/exec.ts'
-import { type SiteSource, type SourceFile, LEADS_OUT, MAX_YAML_BYTES, belongsToSite } from './source.ts'
+import {
+  type SiteSource,
+  type SourceFile,
+  LEADS_NOWHERE,
+  LEADS_OUT,
+  LEADS_TO_DIRECTORY,
+  MAX_YAML_BYTES,
+  belongsToSite,
+} from './source.ts'
 
 /** The git repository a site lives in; the site may be a folder of a larger repository. */
 export interface Repository {
@@ -76,31 +85,35 @@ export async function headCommit(repo: Repository): Promise<string> {
 
 /** Paths of the site that differ from the last commit, new files included. */
 export async function dirtyPaths(repo: Repository): Promise<string[]> {
-  const status = await line(repo.dir, [
-    'status',
-    '--porcelain',
-    '-z',
-    '--untracked-files=all',
-    '--',
-    repo.prefix || '.',
-  ])
+  const args = ['status', '--porcelain', '-z', '--no-renames', '--untracked-files=all', '--', repo.prefix || '.']
+  const status = await line(repo.dir, args)
   return status
     .split('\0')
     .filter(entry => entry !== '')
-    .map(entry => entry.slice(3).replace(repo.prefix, ''))
+    .map(entry => entry.slice('XY '.length + repo.prefix.length))
 }
 
 /**
  * The site's files as they stand, committed or not, as a tree in git: so that what was applied can always be read again.
- * Uses an index of its own: nobody's staged changes are touched.
+ * Nobody's staged changes are touched.
  */
 export async function snapshotTree(repo: Repository): Promise<string> {
-  const index = `${await line(repo.dir, ['rev-parse', '--absolute-git-dir'])}/muster-index.${process.pid}`
-  const env = { GIT_INDEX_FILE: index }
-  try {
-    await git(repo.dir, ['read-tree', 'HEAD'], { env })
+  const head = await headCommit(repo)
+  return withOwnIndex(repo, async env => {
+    await git(repo.dir, ['read-tree', head], { env })
     await git(repo.dir, ['add', '--all', '--', repo.prefix || '.'], { env })
-    return await line(repo.dir, ['write-tree'], { env })
+    return line(repo.dir, ['write-tree'], { env })
+  })
+}
+
+/** Works in an index of its own, beside the one people stage their changes in. */
+async function withOwnIndex<Result>(
+  repo: Repository,
+  work: (env: Record<string, string>) => Promise<Result>,
+): Promise<Result> {
+  const index = `${await line(repo.dir, ['rev-parse', '--absolute-git-dir'])}/muster-index.${randomUUID()}`
+  try {
+    return await work({ GIT_INDEX_FILE: index })
   } finally {
     await rm(index, { force: true })
   }
@@ -114,18 +127,49 @@ export async function keep(repo: Repository, name: string, object: string): Prom
   await git(repo.dir, ['update-ref', `refs/muster/${name}`, object])
 }
 
-/** Records the named files as they stand, and nothing else; the commit that came of it. */
+/**
+ * Records the named files as they stand (or that they are gone), and nothing else that is staged; the commit that came of
+ * it, or the present one when there is nothing to record.
+ */
 export async function commitPaths(
   repo: Repository,
   paths: readonly string[],
   message: string,
   author?: Author,
 ): Promise<string> {
-  const full = paths.map(path => `:(literal)${repo.prefix}${path}`)
-  const env = await identity(repo, author)
-  await git(repo.dir, ['add', '--all', '--', ...full], { env })
-  await git(repo.dir, ['commit', '--quiet', '--no-verify', '--only', '--message', message, '--', ...full], { env })
-  return headCommit(repo)
+  await stagePaths(repo, paths)
+  return withOwnIndex(repo, async index => {
+    const head = await resolveCommit(repo, 'HEAD')
+    await git(repo.dir, ['read-tree', head ?? '--empty'], { env: index })
+    await stagePaths(repo, paths, index)
+    const tree = await line(repo.dir, ['write-tree'], { env: index })
+    if (head !== undefined && tree === (await treeOf(repo, head))) return head
+    const parents = head === undefined ? [] : ['-p', head]
+    const env = await identity(repo, author)
+    const sign = (await isSet(repo, 'commit.gpgSign')) ? ['-S'] : []
+    const commit = await line(repo.dir, ['commit-tree', tree, ...parents, ...sign, '-F', '-'], {
+      env,
+      input: `${message}\n`,
+    })
+    // Only if nobody else committed meanwhile.
+    await git(repo.dir, ['update-ref', '-m', 'muster', 'HEAD', commit, head ?? '0'.repeat(commit.length)], { env })
+    return commit
+  })
+}
+
+async function isSet(repo: Repository, name: string): Promise<boolean> {
+  const args = ['-C', repo.dir, 'config', '--type=bool', '--get', name]
+  return (await exec('git', args, { allow: [1] })).stdout.toString('utf8').trim() === 'true'
+}
+
+/** Makes the index say what the files say. */
+export async function stagePaths(
+  repo: Repository,
+  paths: readonly string[],
+  env: Record<string, string> = {},
+): Promise<void> {
+  const input = paths.map(path => `${repo.prefix}${path}\0`).join('')
+  await git(repo.dir, ['update-index', '--add', '--remove', '-z', '--stdin'], { env, input })
 }
 
 /** The author of a commit; git's own setting counts unless somebody is named, and its lack is no reason to fail. */
@@ -165,15 +209,9 @@ export function gitSource(repo: Repository, treeish: string): SiteSource {
   return {
     async files() {
       const listing = await git(repo.dir, ['ls-tree', '-r', '-l', '-z', '--full-tree', `${treeish}:${repo.prefix}`])
-      const entries = listing
-        .toString('utf8')
-        .split('\0')
-        .filter(entry => entry !== '')
-        .map(parseTreeLine)
-      const files = await resolveLinks(
-        repo,
-        entries.filter(entry => belongsToSite(entry.path)),
-      )
+      const lines = listing.toString('utf8').split('\0')
+      const entries = lines.filter(entry => entry !== '').map(parseTreeLine)
+      const files = await resolveLinks(repo, entries)
       await prefetch(repo, files, contents)
       return files
     },
@@ -190,27 +228,43 @@ interface TreeLine extends SourceFile {
   readonly blob: string
 }
 
+const LINK = '120000'
+
 function parseTreeLine(entry: string): TreeLine {
   const [, mode = '', blob = '', size = '', path = ''] = /^(\d+) \w+ ([0-9a-f]+) +(\S+)\t(.*)$/s.exec(entry) ?? []
   return { path, mode, blob, size: Number(size) || 0, ...(mode === '160000' && { refused: 'is a git submodule' }) }
 }
 
+/** A link may lead through others, as in a directory, but neither out nor in circles. */
 async function resolveLinks(repo: Repository, entries: readonly TreeLine[]): Promise<SourceFile[]> {
   const byPath = new Map(entries.map(entry => [entry.path, entry]))
+  const folders = new Set(entries.flatMap(({ path }) => ancestorsOf(path)))
+  const follow = async (entry: TreeLine, hops: number): Promise<{ found: TreeLine } | { refused: string }> => {
+    if (entry.mode !== LINK) return { found: entry }
+    const target = (await git(repo.dir, ['cat-file', 'blob', entry.blob])).toString('utf8')
+    const path = posix.normalize(posix.join(posix.dirname(entry.path), target))
+    if (target.startsWith('/') || path.startsWith('..')) return { refused: LEADS_OUT }
+    if (folders.has(path)) return { refused: LEADS_TO_DIRECTORY }
+    const next = byPath.get(path)
+    return next === undefined || hops === 0 ? { refused: LEADS_NOWHERE } : follow(next, hops - 1)
+  }
+  const wanted = entries.filter(entry => belongsToSite(entry.path))
   return Promise.all(
-    entries.map(async (entry): Promise<SourceFile> => {
-      if (entry.mode !== '120000') return entry
-      const target = (await git(repo.dir, ['cat-file', 'blob', entry.blob])).toString('utf8')
-      const path = posix.normalize(posix.join(posix.dirname(entry.path), target))
-      const outside = target.startsWith('/') || path.startsWith('..')
-      const found = byPath.get(path)
-      if (outside) return { path: entry.path, size: 0, refused: LEADS_OUT }
-      if (found === undefined || found.mode === '120000')
-        return { path: entry.path, size: 0, refused: 'is a symbolic link to nothing' }
-      return { path: entry.path, size: found.size, blob: found.blob }
+    wanted.map(async (entry): Promise<SourceFile> => {
+      const end = await follow(entry, MAX_LINKS)
+      if ('refused' in end) return { path: entry.path, size: 0, refused: end.refused }
+      return end.found === entry ? entry : { path: entry.path, size: end.found.size, blob: end.found.blob }
     }),
   )
 }
+
+const MAX_LINKS = 40
+
+const ancestorsOf = (path: string): string[] =>
+  path
+    .split('/')
+    .slice(0, -1)
+    .map((_, depth, folders) => folders.slice(0, depth + 1).join('/'))
 
 /** The YAML files, all in one go: a process per file would cost more than the whole rest. */
 async function prefetch(repo: Repository, files: readonly SourceFile[], into: Map<string, Buffer>): Promise<void> {

@@ -9,7 +9,7 @@ const STARTER = fileURLToPath(new URL('starter', import.meta.url))
 
 /** A small site to start from, in a new git repository or in a folder of an existing one; the files it made. */
 export async function initSite(dir: string, name: string): Promise<string[]> {
-  if (!/^[a-z0-9]([a-z0-9-]*[a-z0-9])?$/.test(name))
+  if (!/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(name))
     throw new MusterError('USAGE', `${name} is not a site name (lower-case letters, digits and -)`, {
       hint: 'give one with --name',
     })

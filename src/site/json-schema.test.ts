@@ -94,7 +94,7 @@ test.each<[string, FileKind, string, boolean]>([
   ['a secret', 'nodes', 'n1: { bmc: { password: !age AGE } }', true],
   ['a secret that is a map', 'nodes', 'n1: { bmc: { password: { $secret: x } } }', false],
   ['a node with nothing of its own', 'nodes', 'n[1-3]:', true],
-  ['a file as text and as a map', 'group', 'files: { /a: a.j2, /b: { source: b, mode: 0644 } }', true],
+  ['a file as text and as a map', 'group', 'files: { /a: a.j2, /b: { source: b, mode: "0644" } }', true],
   ['null takes away: a value', 'group', 'boot: { image: null }', true],
   ['null takes away: a map', 'group', 'boot:', true],
   ['null takes away: a file', 'group', 'files: { /etc/motd: null }', true],

@@ -23,9 +23,13 @@ function withAppending(value: unknown): unknown {
   const result = Object.fromEntries(Object.entries(schema).map(([key, child]) => [key, withAppending(child)]))
   if (properties === undefined) return result
   const own = result['properties'] as Record<string, JsonSchema>
-  const appending = Object.entries(own).filter(([, child]) => child['type'] === 'array')
+  const appending = Object.entries(own).filter(([, child]) => isList(child))
   return {
     ...result,
     properties: { ...own, ...Object.fromEntries(appending.map(([key, child]) => [`${key}+`, child])) },
   }
 }
+
+/** A list, or a list that may also be taken away. */
+const isList = (schema: JsonSchema): boolean =>
+  schema['type'] === 'array' || ((schema['anyOf'] ?? []) as JsonSchema[]).some(isList)

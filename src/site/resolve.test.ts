@@ -129,7 +129,7 @@ describe('values in their one form', () => {
     ['a port from a template', 'location: { port: "{{ index }}" }', { location: { port: '7' } }],
     [
       'a mode as people write it',
-      'files: { /a: { source: a, mode: 0644 } }',
+      'files: { /a: { source: a, mode: "0644" } }',
       { files: { '/a': { source: 'a', mode: '0644' } } },
     ],
     [
@@ -137,7 +137,7 @@ describe('values in their one form', () => {
       'files: { /a: { source: a, mode: "2755" } }',
       { files: { '/a': { source: 'a', mode: '2755' } } },
     ],
-    ['a short mode', 'files: { /a: { source: a, mode: 600 } }', { files: { '/a': { source: 'a', mode: '0600' } } }],
+    ['a short mode', 'files: { /a: { source: a, mode: "600" } }', { files: { '/a': { source: 'a', mode: '0600' } } }],
     ['null is no value', 'boot: { image: null, root: ram }\nbmc: null', { boot: { root: 'ram' } }],
     ['an empty map stays', 'interfaces: { prov: {} }', { interfaces: { prov: {} } }],
   ])('%s', (_, text, expected) => {

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import { MusterError } from '../lib/errors.ts'
 import { didYouMean } from '../lib/suggest.ts'
-import { type Renderer, isTemplate, referencedPaths } from '../lib/template.ts'
+import { type Renderer, isTemplate, namesOfItsOwn, referencedPaths } from '../lib/template.ts'
 import { type Branch, type Leaf, type Origin, type Value, valueAt } from './layers.ts'
 import type { Problem } from './problems.ts'
 import { leafSchema } from './schema.ts'
@@ -142,6 +142,8 @@ class NodeWork {
   readonly #facts: NodeFacts
   readonly #done = new Map<FreshLeaf, unknown>()
   readonly #underWay = new Set<FreshLeaf>()
+  readonly #broken = new Set<FreshLeaf>()
+  #sawSecret = false
 
   constructor(renderer: Renderer, compiledOf: (value: Value) => Compiled | undefined, root: Branch, facts: NodeFacts) {
     this.#renderer = renderer
@@ -160,20 +162,29 @@ class NodeWork {
   #buildLeaf(leaf: FreshLeaf): unknown {
     this.#underWay.add(leaf)
     try {
-      const rendered = this.#render(leaf.raw, this.#context(leaf.references))
-      if (leaf.schema === undefined) return rendered
-      const checked = validateValue(leaf.schema, rendered)
-      if ('value' in checked) return checked.value
-      throw new MusterError('TEMPLATE_INVALID', checked.message)
+      return this.#checked(leaf, this.#render(leaf.raw, this.#context(leaf.references)))
     } catch (error) {
-      if (!(error instanceof MusterError)) throw error
-      const { layer, line, column } = leaf.origin
-      const path = leaf.path.join('.')
-      this.problems.push({ file: layer.file, line, column, path, nodes: [this.#facts.name], message: error.message })
+      if (!(error instanceof MusterError) && !(error instanceof DependsOnBroken)) throw error
+      this.#broken.add(leaf)
+      if (error instanceof MusterError) this.#report(leaf, error.message)
       return undefined
     } finally {
       this.#underWay.delete(leaf)
     }
+  }
+
+  #report({ origin: { layer, line, column }, path }: FreshLeaf, message: string): void {
+    this.problems.push({ file: layer.file, line, column, path: path.join('.'), nodes: [this.#facts.name], message })
+  }
+
+  /** What a lone expression gives is a number where text is wanted: then it is taken as text. */
+  #checked({ schema }: FreshLeaf, rendered: unknown): unknown {
+    if (schema === undefined) return rendered
+    const checked = validateValue(schema, rendered)
+    if ('value' in checked) return checked.value
+    const asText = validateValue(schema, textOf(rendered))
+    if ('value' in asText) return asText.value
+    throw new MusterError('TEMPLATE_INVALID', checked.message)
   }
 
   #render(raw: unknown, context: Plain): unknown {
@@ -184,6 +195,7 @@ class NodeWork {
   }
 
   #renderText(template: string, context: Plain): unknown {
+    if (this.#sawSecret) refuseSecrets(template, context)
     try {
       return this.#renderer.render(template, context)
     } catch (error) {
@@ -198,7 +210,7 @@ class NodeWork {
     const context: Record<string, unknown> = {}
     for (const path of references) {
       const [head = ''] = path
-      if (head in this.#facts) context[head] = this.#facts[head as keyof NodeFacts]
+      if (Object.hasOwn(this.#facts, head)) context[head] = this.#facts[head as keyof NodeFacts]
       else this.#provide(context, path)
     }
     return context
@@ -223,14 +235,22 @@ class NodeWork {
     const compiled = this.#compiledOf(value)
     if (compiled === undefined) return undefined
     for (const busy of this.#underWay) {
-      if (holds(compiled, busy))
-        throw new MusterError('TEMPLATE_INVALID', `depends on itself through ${path.join('.')}`)
+      if (!holds(compiled, busy)) continue
+      // One report for the whole circle, not one for every value in it.
+      for (const leaf of this.#underWay) this.#broken.add(leaf)
+      throw new MusterError('TEMPLATE_INVALID', `depends on itself through ${path.join('.')}`)
     }
-    return this.build(compiled)
+    const own = this.build(compiled)
+    for (const leaf of this.#broken) if (holds(compiled, leaf)) throw new DependsOnBroken()
+    this.#sawSecret ||= hasSecret(own)
+    return own
   }
 
   #undefinedName(template: string, context: Plain): MusterError {
-    const missing = referencedPaths(template).find(path => !isDefined(context, path)) ?? ['a name']
+    const own = namesOfItsOwn(template)
+    const isMissing = (path: readonly string[]): boolean =>
+      !own.has(path[0] ?? '') && valueIn(context, path) === undefined
+    const missing = referencedPaths(template).find(isMissing) ?? ['a name']
     if (missing[0] === 'index')
       return new MusterError('TEMPLATE_INVALID', `index is not defined: ${this.#facts.name} has no number in its name`)
     const parent = valueAt(this.#root, missing.slice(0, -1))
@@ -245,14 +265,37 @@ class NodeWork {
   }
 }
 
+/** A value that is nothing but a secret is that secret; as a part of something else it would be ciphertext to nobody's use. */
+function refuseSecrets(template: string, context: Plain): void {
+  const paths = referencedPaths(template)
+  const secret = paths.find(path => path.some((_, depth) => isSecret(valueIn(context, path.slice(0, depth + 1)))))
+  const inside = secret ?? paths.find(path => hasSecret(valueIn(context, path)))
+  if (inside === undefined) return
+  const isAlone =
+    paths.length === 1 && /^\{\{\s*[\w.]+\s*\}\}$/.test(template.trim()) && isSecret(valueIn(context, inside))
+  if (!isAlone)
+    throw new MusterError('TEMPLATE_INVALID', `${inside.join('.')} is a secret: it cannot be part of another value`)
+}
+
+/** The value itself is fine; what it is made of has been reported already. */
+class DependsOnBroken extends Error {}
+
+function textOf(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(textOf)
+  return typeof value === 'number' || typeof value === 'boolean' ? String(value) : value
+}
+
+const isSecret = (value: unknown): boolean => isPlainMap(value) && Object.hasOwn(value, '$secret')
+
+const hasSecret = (value: unknown): boolean =>
+  isSecret(value) ||
+  (Array.isArray(value) ? value.some(hasSecret) : isPlainMap(value) && Object.values(value).some(hasSecret))
+
 const holds = (compiled: Compiled, leaf: FreshLeaf): boolean =>
   compiled === leaf || (compiled.kind === 'branch' && compiled.children.some(([, child]) => holds(child, leaf)))
 
-function isDefined(context: Plain, path: readonly string[]): boolean {
+function valueIn(context: Plain, path: readonly string[]): unknown {
   let value: unknown = context
-  for (const key of path) {
-    if (!isPlainMap(value) || !(key in value)) return false
-    value = value[key]
-  }
-  return value !== undefined
+  for (const key of path) value = isPlainMap(value) && Object.hasOwn(value, key) ? value[key] : undefined
+  return value
 }

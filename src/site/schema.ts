@@ -7,11 +7,13 @@ import { canonicalAddress, isAddress, parseNetwork } from '../lib/ip.ts'
  * Any value of a layer may be a template instead (`port: "{{ index }}"`); it is checked against the same schema once it
  * has been rendered for a node, see resolve.ts.
  */
-const TemplateText = z.string().regex(/\{\{|\{%/, 'is not a template')
+export const NO_TEMPLATE = 'is not a template'
+const TemplateText = z.string().regex(/\{\{|\{%/, { error: NO_TEMPLATE, abort: true })
 const templated = <Schema extends z.ZodType>(schema: Schema) => z.union([schema, TemplateText])
 
 /** A value encrypted with age: `!age …` in the file, this in resolved values. Nobody prints it. */
-export const Secret = z.strictObject({ $secret: z.string() })
+export const NO_SECRET = 'must be a secret: set it with muster secret set'
+export const Secret = z.strictObject({ $secret: z.string() }, NO_SECRET)
 export type Secret = z.infer<typeof Secret>
 
 const text = (pattern: RegExp, message: string) => z.string().regex(pattern, message)
@@ -25,88 +27,84 @@ const Mac = z
   .toLowerCase()
   .regex(/^([0-9a-f]{2}:){5}[0-9a-f]{2}$/, 'is not a MAC address')
 const Address = z.string().refine(isAddress, 'is not an IP address').transform(canonicalAddress)
-const Cidr = z.string().refine(cidr => parseNetwork(cidr) !== undefined, 'is not a network such as 10.77.0.0/16')
+const Cidr = z
+  .string()
+  .refine(cidr => parseNetwork(cidr) !== undefined, { error: 'is not a network such as 10.77.0.0/16', abort: true })
+  .refine(cidr => hasNoHostBits(cidr), 'has bits set behind its length: write the first address of the network')
 const ImageRef = text(
   /^[a-z0-9][a-z0-9_-]*(@(sha256:[0-9a-f]{64}|[a-z0-9][a-z0-9_-]*))?$/,
   'is not an image such as compute, compute@stable or compute@sha256:…',
 )
 const Duration = text(/^\d+(s|m|h|d)$/, 'is not a duration such as 30s, 5m or 1h')
 const Share = z.union([z.int().min(1), text(/^([1-9]\d?|100)%$/, 'is not a number of nodes or a percentage')])
-const Mode = z
-  .union([z.int().min(0).max(7777), text(/^[0-7]{3,4}$/, 'is not a file mode such as 0644')])
-  .transform(mode => String(mode).padStart(4, '0'))
-  .pipe(text(/^[0-7]{4}$/, 'is not a file mode such as 0644'))
+// Only as text: 0644 and 0o644 are different numbers to YAML, and one of them would become a wrong mode.
+const Mode = text(/^[0-7]{3,4}$/, 'is not a file mode such as "0644"').transform(mode => mode.padStart(4, '0'))
 const Label = z.union([z.string().min(1), z.int()]).transform(String)
 const FileTarget = text(/^\/(?!.*(^|\/)\.\.?(\/|$)).*[^/]$/, 'is not an absolute path')
 const FileSource = text(/^(?!\/)(?!.*(^|\/)\.\.?(\/|$)).+$/, 'is not a path inside files/')
 const UserName = text(/^[a-z_][a-z0-9_-]*\$?$/i, 'is not a user or group name')
 
 const Interface = z.strictObject({
-  network: templated(Name).optional().describe('The network it is on; the one of its own name unless said.'),
-  address: templated(Address).optional().describe('Its address in that network.'),
-  mac: templated(Mac).optional().describe('Its MAC address, where the node is not known by its place.'),
-  vlan: templated(z.int().min(1).max(4094)).optional().describe('The VLAN it is tagged with.'),
+  network: templated(Name).nullish().describe('The network it is on; the one of its own name unless said.'),
+  address: templated(Address).nullish().describe('Its address in that network.'),
+  mac: templated(Mac).nullish().describe('Its MAC address, where the node is not known by its place.'),
+  vlan: templated(z.int().min(1).max(4094)).nullish().describe('The VLAN it is tagged with.'),
 })
 
-const Location = z
-  .strictObject({
-    switch: templated(Label).optional().describe('The switch the node is plugged into.'),
-    port: templated(Label).optional().describe('The port of that switch.'),
-    rack: templated(Label).optional().describe('The rack it stands in.'),
-    slot: templated(Label).optional().describe('Its height or slot in the rack.'),
-  })
-  .describe('Where the node is plugged in: what makes a machine this node.')
+const Location = z.strictObject({
+  switch: templated(Label).nullish().describe('The switch the node is plugged into.'),
+  port: templated(Label).nullish().describe('The port of that switch.'),
+  rack: templated(Label).nullish().describe('The rack it stands in.'),
+  slot: templated(Label).nullish().describe('Its height or slot in the rack.'),
+})
 
-const Bmc = z
-  .strictObject({
-    driver: templated(z.enum(['redfish', 'ipmi']))
-      .optional()
-      .describe('How the management controller is spoken to.'),
-    address: templated(Address).optional().describe('Its address.'),
-    username: templated(z.string().min(1)).optional().describe('The user to log in as.'),
-    password: Secret.optional().describe('The password: a secret, set with `muster secret set`.'),
-  })
-  .describe('The management controller (BMC).')
+const Bmc = z.strictObject({
+  driver: templated(z.enum(['redfish', 'ipmi']))
+    .nullish()
+    .describe('How the management controller is spoken to.'),
+  address: templated(Address).nullish().describe('Its address.'),
+  username: templated(z.string().min(1)).nullish().describe('The user to log in as.'),
+  password: Secret.nullish().describe('The password: a secret, set with `muster secret set`.'),
+})
 
-const Boot = z
-  .strictObject({
-    image: templated(ImageRef).optional().describe('The image it boots: NAME, NAME@CHANNEL or NAME@sha256:….'),
-    root: templated(z.enum(['ram', 'projected', 'disk']))
-      .optional()
-      .describe('How it gets its root file system.'),
-    args: z
-      .array(templated(z.string().min(1)))
-      .optional()
-      .describe('Kernel arguments.'),
-  })
-  .describe('What the node boots.')
+const Boot = z.strictObject({
+  image: templated(ImageRef).nullish().describe('The image it boots: NAME, NAME@CHANNEL or NAME@sha256:….'),
+  root: templated(z.enum(['ram', 'projected', 'disk']))
+    .nullish()
+    .describe('How it gets its root file system.'),
+  args: z
+    .array(templated(z.string().min(1)))
+    .nullish()
+    .describe('Kernel arguments.'),
+})
 
 const File = z.union([
   templated(FileSource),
   z.strictObject({
-    source: templated(FileSource).describe('Path below files/.'),
-    owner: templated(UserName).optional().describe('Owner of the file; root unless said.'),
-    group: templated(UserName).optional().describe('Group of the file; root unless said.'),
-    mode: templated(Mode).optional().describe('Mode of the file; 0644 unless said.'),
+    source: templated(FileSource).nullish().describe('Path below files/.'),
+    owner: templated(UserName).nullish().describe('Owner of the file; root unless said.'),
+    group: templated(UserName).nullish().describe('Group of the file; root unless said.'),
+    mode: templated(Mode).nullish().describe('Mode of the file; 0644 unless said.'),
   }),
 ])
 
-const Update = z
-  .strictObject({
-    maxUnavailable: templated(Share).optional().describe('How many nodes of a group may be away at once.'),
-    healthy: templated(Duration).optional().describe('How long a node must be healthy before the next wave.'),
-  })
-  .describe('How changes are rolled out.')
+const Update = z.strictObject({
+  maxUnavailable: templated(Share).nullish().describe('How many nodes of a group may be away at once.'),
+  healthy: templated(Duration).nullish().describe('How long a node must be healthy before the next wave.'),
+})
 
 const layer = {
-  domain: templated(Domain).optional().describe('DNS domain of the node.'),
-  boot: Boot.optional(),
-  interfaces: z.record(Name, Interface).optional().describe('Network interfaces by name.'),
-  location: Location.optional(),
-  bmc: Bmc.optional(),
-  files: z.record(FileTarget, File).optional().describe('Files on the node: target path → source below files/.'),
-  update: Update.optional(),
-  vars: z.record(z.string(), z.json()).optional().describe("The site's own values, for use in templates."),
+  domain: templated(Domain).nullish().describe('DNS domain of the node.'),
+  boot: Boot.nullish().describe('What the node boots.'),
+  interfaces: z.record(Name, Interface).nullish().describe('Network interfaces by name.'),
+  location: Location.nullish().describe('Where the node is plugged in: what makes a machine this node.'),
+  bmc: Bmc.nullish().describe('The management controller (BMC).'),
+  files: z
+    .record(FileTarget, File.nullable())
+    .nullish()
+    .describe('Files on the node: target path → source below files/.'),
+  update: Update.nullish().describe('How changes are rolled out.'),
+  vars: z.record(z.string(), z.json()).nullish().describe("The site's own values, for use in templates."),
 }
 
 /** What any layer may say about a node. */
@@ -125,20 +123,25 @@ const GroupNames = z.array(Name)
 
 export const NodeEntry = z.strictObject({
   ...layer,
-  groups: GroupNames.optional().describe('The groups of these nodes: later ones override earlier ones.'),
+  groups: GroupNames.nullish().describe('The groups of these nodes: later ones override earlier ones.'),
 })
 
 /** One schema per kind of file. */
 export const fileSchemas = {
   site: z.strictObject({
     site: Name.describe('Name of the site.'),
-    domain: Domain.optional().describe('DNS domain of all nodes.'),
-    networks: z.record(Name, Network).optional().describe('Networks by name.'),
+    domain: Domain.nullish().describe('DNS domain of all nodes.'),
+    networks: z.record(Name, Network).nullish().describe('Networks by name.'),
     secrets: z
-      .strictObject({ recipients: z.array(text(/^age1[0-9a-z]{58}$/, 'is not an age recipient (age1…)')).min(1) })
+      .strictObject({
+        recipients: z
+          .array(text(/^age1[0-9a-z]{58}$/, 'is not an age recipient (age1…)'))
+          .min(1)
+          .describe('Public keys; whoever has one of the private keys can open every secret.'),
+      })
       .optional()
       .describe('For whom secrets are encrypted.'),
-    defaults: Layer.optional().describe('The lowest layer: what every node gets.'),
+    defaults: Layer.nullish().describe('The lowest layer: what every node gets.'),
   }),
   cluster: z.strictObject({
     ...layer,
@@ -146,11 +149,16 @@ export const fileSchemas = {
   }),
   group: z.strictObject({
     ...layer,
-    groups: GroupNames.optional().describe('Groups this one builds on: they come first.'),
+    groups: GroupNames.nullish().describe('Groups this one builds on: they come first.'),
   }),
   nodes: z.record(z.string(), NodeEntry.nullable()).describe('Node set → what is particular to these nodes.'),
 } as const
 export type FileKind = keyof typeof fileSchemas
+
+function hasNoHostBits(cidr: string): boolean {
+  const network = parseNetwork(cidr)
+  return network === undefined || canonicalAddress(cidr.split('/')[0] ?? '') === network.base
+}
 
 /**
  * The schema of one value of a layer: leafSchema(['boot', 'root']) → ram | projected | disk.
@@ -178,7 +186,7 @@ function childSchema(schema: z.ZodType, key: string): z.ZodType | undefined {
 
 /** Without `optional`, and of `templated(schema)` the schema. */
 function unwrap(schema: z.ZodType): z.ZodType {
-  if (schema instanceof z.ZodOptional) return unwrap(schema.unwrap() as z.ZodType)
+  if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable) return unwrap(schema.unwrap() as z.ZodType)
   if (schema instanceof z.ZodUnion && schema.options.at(-1) === TemplateText) return schema.options[0] as z.ZodType
   return schema
 }

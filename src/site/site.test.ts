@@ -280,7 +280,8 @@ describe('@groups in node sets', () => {
 
 describe('the content of files', () => {
   const files = {
-    'site.yaml': 'site: demo\ndefaults: { files: { /etc/motd: motd.j2, /etc/key: { source: sub/key, mode: 0400 } } }\n',
+    'site.yaml':
+      'site: demo\ndefaults: { files: { /etc/motd: motd.j2, /etc/key: { source: sub/key, mode: "0400" } } }\n',
     'files/motd.j2': 'hello\n',
     'files/sub/key': '',
   }

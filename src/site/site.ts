@@ -8,7 +8,7 @@ import type { Problem } from './problems.ts'
 import { type Plain, Resolver } from './resolve.ts'
 import { Network } from './schema.ts'
 import type { SiteSource } from './source.ts'
-import { plainOf } from './validate.ts'
+import { plainOf, treeAt } from './validate.ts'
 
 /** A site: who its nodes are, and on demand what each of them gets. */
 export interface Site {
@@ -224,9 +224,12 @@ function listedGroups(entries: readonly NodeFileEntry[]): readonly string[] {
   return listed
 }
 
+/** What is no name at all is reported by the schema. */
+const GROUP_NAME = /^[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?$/
+
 function reportUnknownGroups(entry: NodeFileEntry, groups: ReadonlyMap<string, SiteGroup>, problems: Problem[]): void {
   for (const { name, line, column } of entry.groups?.names ?? []) {
-    if (groups.has(name)) continue
+    if (groups.has(name) || !GROUP_NAME.test(name)) continue
     const path = `${entry.key}.groups`
     problems.push({
       file: entry.layer.file,
@@ -272,7 +275,10 @@ function readClusters(
       problems.push({ ...at, message: messageOf(error) })
     }
   }
-  const homeless = clusterFiles.length === 0 ? [] : [...nodes.values()].filter(node => !owner.has(node.name))
+  // Whoever stands in a cluster that cannot be read is not homeless.
+  const allRead = clusterFiles.every(file => clusters.has(file.name))
+  const homeless =
+    clusterFiles.length === 0 || !allRead ? [] : [...nodes.values()].filter(node => !owner.has(node.name))
   for (const node of homeless) {
     const { layer, line, column } = node.entries[0] as NodeFileEntry
     problems.push({
@@ -318,7 +324,7 @@ function readNetworks(main: SiteFile | undefined): Map<string, Network> {
 
 function readRecipients(main: SiteFile | undefined): string[] {
   const secrets = main?.tree?.entries.get('secrets')?.value
-  const list = secrets?.kind === 'map' ? secrets.entries.get('recipients')?.value : undefined
+  const list = treeAt(secrets, ['recipients'])
   return list?.kind === 'list' ? list.items.flatMap(item => (item.kind === 'scalar' ? String(item.value) : [])) : []
 }
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import { lstat, readFile, readdir, realpath, stat } from 'node:fs/promises'
-import { join, relative, sep } from 'node:path'
+import { lstat, readFile, readdir, readlink, realpath, stat } from 'node:fs/promises'
+import { dirname, join, relative, resolve, sep } from 'node:path'
 import { MusterError } from '../lib/errors.ts'
 
 /** Where a site's files are read from: a directory, or a tree in git (git.ts). Both answer alike for the same content. */
@@ -21,12 +21,12 @@ export interface SourceFile {
 }
 
 /** What is looked at; everything else in the repository is none of our business. */
-const TOP_FILES = new Set(['site.yaml', 'nodes.yaml'])
+const TOP_FILES = new Set(['site.yaml', 'nodes.yaml', 'site.yml', 'nodes.yml'])
 const TOP_FOLDERS = new Set(['clusters', 'nodes', 'groups', 'images', 'files'])
 
 export function belongsToSite(path: string): boolean {
   const [top = '', ...rest] = path.split('/')
-  return rest.length === 0 ? TOP_FILES.has(top) : TOP_FOLDERS.has(top)
+  return TOP_FOLDERS.has(top) || (rest.length === 0 && TOP_FILES.has(top))
 }
 
 /** Hundreds of thousands of listed nodes fit; a core dump added by mistake does not. */
@@ -34,6 +34,8 @@ export const MAX_YAML_BYTES = 32 * 2 ** 20
 export const MAX_FILE_BYTES = 64 * 2 ** 20
 
 export const LEADS_OUT = 'is a symbolic link that leads out of the site'
+export const LEADS_NOWHERE = 'is a symbolic link to nothing'
+export const LEADS_TO_DIRECTORY = 'is a symbolic link to a directory'
 
 export async function directorySource(dir: string): Promise<SiteSource> {
   const root = await realpath(dir).catch(() => undefined)
@@ -72,10 +74,13 @@ async function describe(root: string, full: string, path: string): Promise<Sourc
   if (info.isFile()) return { path, size: info.size }
   if (!info.isSymbolicLink()) return { path, size: 0, refused: 'is not a plain file' }
   const target = await realpath(full).catch(() => undefined)
-  if (target === undefined) return { path, size: 0, refused: 'is a symbolic link to nothing' }
+  if (target === undefined) {
+    const named = resolve(dirname(full), await readlink(full))
+    return { path, size: 0, refused: named.startsWith(root + sep) ? LEADS_NOWHERE : LEADS_OUT }
+  }
   if (!target.startsWith(root + sep)) return { path, size: 0, refused: LEADS_OUT }
   const there = await stat(target)
-  return there.isFile() ? { path, size: there.size } : { path, size: 0, refused: 'is a symbolic link to a directory' }
+  return there.isFile() ? { path, size: there.size } : { path, size: 0, refused: LEADS_TO_DIRECTORY }
 }
 
 const isFile = (path: string): Promise<boolean> =>

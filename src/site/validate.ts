@@ -2,6 +2,8 @@ import { z } from 'zod'
 import { didYouMean } from '../lib/suggest.ts'
 import type { MapEntry, Place, Tree } from '../lib/yaml/tree.ts'
 import type { Problem } from './problems.ts'
+import { hideSecrets } from './paths.ts'
+import { NO_SECRET, NO_TEMPLATE } from './schema.ts'
 
 /** Checks one file, or one entry of one, against its schema; every problem at the line and column it is about. */
 export function validateTree(file: string, tree: Tree, schema: z.ZodType): Problem[] {
@@ -11,38 +13,47 @@ export function validateTree(file: string, tree: Tree, schema: z.ZodType): Probl
   // Once more, for the words: remembering every input would slow down the files that are right.
   const result = schema.safeParse(value, { reportInput: true })
   if (result.success) return problems
-  return [...problems, ...result.error.issues.flatMap(issue => problemsOf(file, tree, schema, issue, []))]
+  return [
+    ...problems,
+    ...result.error.issues.flatMap(bestIssues).flatMap(issue => problemsOf(file, tree, schema, issue)),
+  ]
 }
 
 /** What is wrong with one value, in words, or undefined: for values that only exist once a template has been rendered. */
 export function validateValue(schema: z.ZodType, value: unknown): { value: unknown } | { message: string } {
   const result = schema.safeParse(value)
   if (result.success) return { value: result.data }
-  const issue = result.error.issues[0]
-  return { message: issue === undefined ? 'is not valid' : `${JSON.stringify(value)} ${wordsOf(bestIssue(issue))}` }
+  const [issue] = result.error.issues.flatMap(bestIssues)
+  return { message: issue === undefined ? 'is not valid' : `${JSON.stringify(hideSecrets(value))} ${wordsOf(issue)}` }
 }
 
 /**
  * The plain value of a tree. `args+:` becomes `args:` (same schema); an encrypted value becomes `{ $secret }`.
  */
-export function plainOf(
-  tree: Tree,
-  complain: (place: Place, path: string, message: string) => void = () => {},
-  path = '',
-): unknown {
+export function plainOf(tree: Tree, complain: Complain = () => {}, path = ''): unknown {
   if (tree.kind === 'scalar') return tree.tag === undefined ? tree.value : { $secret: String(tree.value) }
-  if (tree.kind === 'list') return tree.items.map((item, index) => plainOf(item, complain, `${path}.${index}`))
+  if (tree.kind === 'list') {
+    for (const item of tree.items) {
+      if (item.kind === 'scalar' && item.tag !== undefined)
+        complain(item, path, 'a secret cannot stand in a list: give it a key of its own')
+    }
+    return tree.items.map((item, index) => plainOf(item, complain, `${path}.${index}`))
+  }
   const result: Record<string, unknown> = Object.create(null)
   for (const [key, entry] of tree.entries) {
     const { name, appends } = splitKey(key)
     const here = path === '' ? name : `${path}.${name}`
     if (appends && tree.entries.has(name)) complain(entry, here, `stands here twice, as ${name} and as ${key}`)
-    if (appends && entry.value.kind !== 'list')
+    // This is how we note an encrypted value; clear text must not pass for one.
+    if (entry.value.kind === 'map' && entry.value.entries.has('$secret')) complain(entry.value, here, NO_SECRET)
+    else if (appends && entry.value.kind !== 'list')
       complain(entry, here, 'only a list can be appended to: write a list after +:')
-    result[name] = plainOf(entry.value, complain, here)
+    else result[name] = plainOf(entry.value, complain, here)
   }
   return result
 }
+
+type Complain = (place: Place, path: string, message: string) => void
 
 /** 'args+' → args, appending. */
 export function splitKey(key: string): { readonly name: string; readonly appends: boolean } {
@@ -51,15 +62,8 @@ export function splitKey(key: string): { readonly name: string; readonly appends
 
 type Issue = z.core.$ZodIssue
 
-function problemsOf(
-  file: string,
-  root: Tree,
-  schema: z.ZodType,
-  found: Issue,
-  prefix: readonly PropertyKey[],
-): Problem[] {
-  const issue = bestIssue(found)
-  const path = [...prefix, ...issue.path].map(String)
+function problemsOf(file: string, root: Tree, schema: z.ZodType, issue: Issue): Problem[] {
+  const path = issue.path.map(String)
   if (issue.code === 'unrecognized_keys') {
     const parent = treeAt(root, path)
     const known = knownKeys(schema, path)
@@ -71,20 +75,23 @@ function problemsOf(
     }))
   }
   // A bad key of a map is told at the key, a bad value at the value.
-  const place =
-    issue.code === 'invalid_key' ? entryOf(treeAt(root, path.slice(0, -1)), path.at(-1) ?? '') : treeAt(root, path)
+  const isKey = issue.code === 'invalid_key'
+  const place = isKey ? entryOf(treeAt(root, path.slice(0, -1)), path.at(-1) ?? '') : treeAt(root, path)
   return [{ file, ...placeOf(place ?? nearest(root, path)), path: path.join('.'), message: wordsOf(issue) }]
 }
 
-/** Of a union's complaints, those of the alternative that came furthest: not the one that wanted another type at the top. */
-function bestIssue(issue: Issue): Issue {
-  if (issue.code !== 'invalid_union') return issue
-  const candidates = issue.errors.map(errors => errors.map(bestIssue))
-  const best =
-    candidates.find(errors => errors.some(error => error.code !== 'invalid_type' || error.path.length > 0)) ??
-    candidates[0]
-  const inner = best?.[0]
-  return inner === undefined ? issue : { ...inner, path: [...issue.path, ...inner.path] }
+/**
+ * Of a union's complaints, those of the alternative that came furthest: not the one that wanted another type at the top,
+ * and not that it is no template.
+ */
+function bestIssues(issue: Issue): Issue[] {
+  if (issue.code !== 'invalid_union') return [issue]
+  const alternatives = issue.errors.map(errors => errors.flatMap(bestIssues))
+  const candidates = alternatives.filter(errors => errors.some(error => error.message !== NO_TEMPLATE))
+  const further = candidates.find(errors =>
+    errors.some(error => error.code !== 'invalid_type' || error.path.length > 0),
+  )
+  return (further ?? candidates[0] ?? []).map(inner => ({ ...inner, path: [...issue.path, ...inner.path] }))
 }
 
 const TYPE_WORDS: Readonly<Record<string, string>> = {
@@ -100,6 +107,7 @@ const TYPE_WORDS: Readonly<Record<string, string>> = {
 function wordsOf(issue: Issue): string {
   switch (issue.code) {
     case 'invalid_type':
+      if (issue.message.startsWith('must ')) return issue.message
       if (issue.message.includes('received undefined')) return 'is missing'
       if (issue.expected === 'string' && isScalar(issue.input)) return 'must be text: write it in quotes'
       return `must be ${TYPE_WORDS[issue.expected] ?? issue.expected}`
@@ -150,7 +158,8 @@ function knownKeys(schema: z.ZodType, path: readonly string[]): string[] {
 }
 
 function expandUnions(schema: z.ZodType): z.ZodType[] {
-  if (schema instanceof z.ZodOptional) return expandUnions(schema.unwrap() as z.ZodType)
+  if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable)
+    return expandUnions(schema.unwrap() as z.ZodType)
   if (schema instanceof z.ZodUnion) return schema.options.flatMap(option => expandUnions(option as z.ZodType))
   return [schema]
 }

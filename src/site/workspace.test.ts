@@ -227,7 +227,7 @@ describe('all or nothing', () => {
     const dir = await repositoryOf(SITE)
     await writeFile(join(dir, '.git/index.lock'), '')
     expect(await failsAndChangesNothing(dir, site => addNodes(site, 'n4', {}, { cluster: 'prod' }))).toMatch(
-      /^EXEC_FAILED: git .* add /,
+      /^EXEC_FAILED: git .* update-index /,
     )
   })
 
@@ -239,7 +239,7 @@ describe('all or nothing', () => {
     const dir = await repositoryOf({ ...SITE, 'groups/free.yaml': '{}\n' })
     await git(dir, 'config', 'commit.gpgSign', 'true')
     await git(dir, 'config', 'gpg.program', '/bin/false')
-    expect(await failsAndChangesNothing(dir, plan)).toMatch(/^EXEC_FAILED: git .* commit /)
+    expect(await failsAndChangesNothing(dir, plan)).toMatch(/^EXEC_FAILED: git .* commit-tree /)
     expect(await dirtyPaths((await openWorkspace(dir)).repo)).toEqual([])
   })
 

@@ -1,10 +1,11 @@
-import { mkdir, open, readFile, rename, rm } from 'node:fs/promises'
+import { mkdir, open, readFile, realpath, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { MusterError } from '../lib/errors.ts'
 import { editYaml } from '../lib/yaml/edit.ts'
 import { checkSite } from './check.ts'
 import type { FileEdits } from './edit.ts'
-import { type Author, type Repository, commitPaths, dirtyPaths, openRepository } from './git.ts'
+import { roleOf } from './files.ts'
+import { type Author, type Repository, commitPaths, dirtyPaths, openRepository, stagePaths } from './git.ts'
 import { siteInvalid } from './problems.ts'
 import { type Site, openSite } from './site.ts'
 import { type SiteSource, blobId, directorySource } from './source.ts'
@@ -34,27 +35,29 @@ export async function openWorkspace(dir: string): Promise<Workspace> {
       const source = await directorySource(dir)
       const site = await openSite(source)
       const contents = await edited(dir, await plan(site))
-      await refuseDirty(repo, [...contents.keys()])
+      const files = [...contents.keys()]
+      await refuseDirty(repo, files)
       const problems = checkSite(await openSite(overlaySource(source, contents), site))
       if (problems.length > 0) throw siteInvalid(problems)
-      const files = [...contents.keys()]
-      const undo = await Promise.all(
-        files.map(async path => [path, await readFile(join(dir, path)).catch(() => null)] as const),
-      )
+      const before = new Map(await Promise.all(files.map(async path => [path, await contentOf(dir, path)] as const)))
       try {
         for (const [path, content] of contents) await write(join(dir, path), content)
         return { commit: await commitPaths(repo, files, message, author), files }
       } catch (error) {
-        for (const [path, content] of undo) await write(join(dir, path), content)
+        for (const [path, content] of before) await write(join(dir, path), content)
+        await stagePaths(repo, files).catch(() => {})
         throw error
       }
     },
   }
 }
 
+const contentOf = (dir: string, path: string): Promise<Buffer | null> => readFile(join(dir, path)).catch(() => null)
+
 async function edited(dir: string, edits: FileEdits): Promise<Map<string, Buffer | null>> {
   const contents = new Map<string, Buffer | null>()
   for (const [path, changes] of edits) {
+    if (roleOf(path) === undefined) throw new MusterError('EDIT_INVALID', `${path} is none of the site's YAML files`)
     if (changes === null) {
       contents.set(path, null)
       continue
@@ -68,25 +71,32 @@ async function edited(dir: string, edits: FileEdits): Promise<Map<string, Buffer
 async function refuseDirty(repo: Repository, paths: readonly string[]): Promise<void> {
   const dirty = (await dirtyPaths(repo)).filter(path => paths.includes(path))
   if (dirty.length > 0) {
-    throw new MusterError('SITE_DIRTY', `${dirty.join(', ')} has changes that are not committed`, {
+    const verb = dirty.length === 1 ? 'has' : 'have'
+    throw new MusterError('SITE_DIRTY', `${dirty.join(', ')} ${verb} changes that are not committed`, {
       hint: 'commit or drop them first',
     })
   }
 }
 
-/** Either the old content or the new is there, whenever one looks. */
+/** Either the old content or the new is there, whenever one looks; mode and links stay as they are. */
 async function write(path: string, content: Buffer | null): Promise<void> {
   if (content === null) return rm(path, { force: true })
-  await mkdir(dirname(path), { recursive: true })
-  const temporary = `${path}.muster-new`
+  const target = await realpath(path).catch(() => path)
+  await mkdir(dirname(target), { recursive: true })
+  const mode = await stat(target).then(
+    info => info.mode & 0o777,
+    () => 0o644,
+  )
+  const temporary = `${target}.muster-new`
   const file = await open(temporary, 'w')
   try {
     await file.writeFile(content)
+    await file.chmod(mode)
     await file.sync()
   } finally {
     await file.close()
   }
-  return rename(temporary, path)
+  return rename(temporary, target)
 }
 
 /** A source with some files changed or taken away. */

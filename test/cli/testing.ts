@@ -45,6 +45,8 @@ export interface RunOptions {
   readonly env?: Env
   /** What is piped in; without it standard input is /dev/null. */
   readonly input?: string
+  /** Milliseconds after which it is killed. */
+  readonly timeout?: number
 }
 
 export async function temporaryDirectory(): Promise<string> {
@@ -55,7 +57,10 @@ export async function temporaryDirectory(): Promise<string> {
 export async function run(command: string, args: readonly string[], options: RunOptions = {}): Promise<Ran> {
   const program = start(command, args, options)
   program.child.stdin?.end(options.input)
+  // What hangs must not outlive its test.
+  const limit = setTimeout(() => program.child.kill('SIGKILL'), options.timeout ?? 50_000)
   const status = await program.ended
+  clearTimeout(limit)
   return { status, stdout: program.stdout, stderr: program.stderr }
 }
 
@@ -77,7 +82,7 @@ export interface Program extends AsyncDisposable {
 export function start(
   command: string,
   args: readonly string[],
-  { cwd = '/', env = {}, input }: RunOptions & { readonly input?: string | undefined } = {},
+  { cwd = '/', env = {}, input }: RunOptions = {},
 ): Program {
   const stdin = input === undefined ? 'ignore' : 'pipe'
   const child = spawn(command, args, { cwd, env: { ...BASE_ENV, ...env }, stdio: [stdin, 'pipe', 'pipe'] })

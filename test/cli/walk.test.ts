@@ -1,4 +1,4 @@
-import { stat } from 'node:fs/promises'
+import { stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { VERSION } from '../../src/version.ts'
@@ -298,7 +298,6 @@ generation 3 applied: commit c0ffee0000, 1 node changed
   })
 
   it('that is not committed is refused, or taken when one says so', async () => {
-    const { writeFile } = await import('node:fs/promises')
     await writeFile(join(lab.site, 'groups/spare.yaml'), 'vars: { spare: true }\n')
     await fails(
       'site apply --yes',
@@ -431,12 +430,15 @@ describe('a backup', () => {
       'restore state.db --data data --yes',
       'state.db restored into data; what was there is kept as state.db.before-restore\nnext: start the server\n',
     )
+    await using server = await serve(lab.site, join(lab.dir, 'data'))
+    expect(await lab.muster('node ls -o json', { env: server.env })).toEqual(before)
+    expect((await lab.muster('site log', { env: server.env })).stdout).toMatch(/\n7 .*\n6 .*\n5 /)
+  })
+
+  it('says nothing of an old state where there was none', async () => {
     await prints(
       'restore state.db --data fresh --yes',
       'state.db restored into fresh\nnext: start the server\n',
     )
-    await using server = await serve(lab.site, join(lab.dir, 'data'))
-    expect(await lab.muster('node ls -o json', { env: server.env })).toEqual(before)
-    expect((await lab.muster('site log', { env: server.env })).stdout).toMatch(/\n7 .*\n6 .*\n5 /)
   })
 })

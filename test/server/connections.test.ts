@@ -12,7 +12,7 @@ const CONNECTIONS = 10_000
 const MEGABYTE = 2 ** 20
 
 describe(`${CONNECTIONS} connections`, () => {
-  it('neither stop the server nor fill its memory, and are dropped in the end', async () => {
+  it('neither stop the server nor fill its memory, and are dropped in the end', { timeout: 120_000 }, async () => {
     await using site = await makeSite()
     await using place = await folder()
     await using server = await startMuster({ site: site.dir, data: join(place.path, 'data') })
@@ -56,10 +56,10 @@ describe(`${CONNECTIONS} connections`, () => {
           await serve()
           return said.stdout.includes('left 0\n')
         },
-        40_000,
+        60_000,
       )
-      expect(Math.max(...times)).toBeLessThan(3000)
-      expect(times.toSorted((a, b) => a - b)[Math.floor(times.length / 2)]).toBeLessThan(250)
+      expect(Math.max(...times)).toBeLessThan(5000)
+      expect(times.toSorted((a, b) => a - b)[Math.floor(times.length / 2)]).toBeLessThan(500)
       expect((await memoryOf(server.pid)).most).toBeLessThan(600 * MEGABYTE)
 
       flood.stdin.end('close\n')

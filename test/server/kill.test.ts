@@ -9,7 +9,7 @@ import type { Generation } from '../../src/control/generations.ts'
 import { type Muster, folder, startMuster } from './muster.ts'
 
 const ROUNDS = 15
-const NODES = 40
+const NODES = 12
 
 /** Every node gets the number, so that half an application would show. */
 async function change(site: TestSite, number: number): Promise<void> {
@@ -64,7 +64,7 @@ function whenTouched(dir: string, matches: (name: string) => boolean): { come: P
 }
 
 describe('a server that is killed again and again while the site is applied', () => {
-  it(`has lost nothing it acknowledged and left nothing half done, ${ROUNDS} times`, { timeout: 90_000 }, async () => {
+  it(`has lost nothing it acknowledged and left nothing half done, ${ROUNDS} times`, { timeout: 180_000 }, async () => {
     await using site = await makeSite()
     await site.write('nodes.yaml', `n[001-0${NODES}]: { groups: [compute] }\n`)
     await using place = await folder()
