@@ -1,7 +1,7 @@
-import { mkdir } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { confirm } from './cli/ask.ts'
 import type { Call } from './cli/define.ts'
+import { makeDirectory } from './lib/dirs.ts'
 import { restoreSqlite } from './state/restore.ts'
 
 /** Works on the data directory itself: there is no server to ask while its state is being replaced. */
@@ -13,7 +13,7 @@ export async function restore({
 }: Call<{ data: string; yes?: boolean }>): Promise<void> {
   const data = resolve(io.cwd, options.data)
   await confirm(io, `replace the state in ${options.data} by ${file}?`, options.yes)
-  await mkdir(data, { recursive: true, mode: 0o700 })
+  await makeDirectory(data, 0o700)
   await restoreSqlite(resolve(io.cwd, file), join(data, 'state.db'))
   await out.result({ restored: file, data }, () => [
     `${file} restored into ${options.data}; what was there is kept as state.db.before-restore`,

@@ -1,6 +1,7 @@
-import { mkdir, readFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { isIP } from 'node:net'
 import { join, resolve } from 'node:path'
+import { createSecureContext } from 'node:tls'
 import { type Logger, pino } from 'pino'
 import { startServer } from './api/server.ts'
 import { siteDir } from './cli/connect.ts'
@@ -9,6 +10,7 @@ import { readKeys } from './cli/keys.ts'
 import { Control } from './control/control.ts'
 import { Tokens } from './control/tokens.ts'
 import { parseKeyFile } from './lib/age.ts'
+import { makeDirectory } from './lib/dirs.ts'
 import { MusterError } from './lib/errors.ts'
 import { exec } from './lib/exec.ts'
 import { openWorkspace } from './site/workspace.ts'
@@ -30,7 +32,7 @@ export async function serve({ io, options }: Call<ServeOptions>): Promise<void> 
   const logger = pino({ level: options.logLevel, base: null, timestamp: pino.stdTimeFunctions.isoTime })
   const workspace = await openWorkspace(await siteDir(io, options))
   const data = resolve(io.cwd, options.data)
-  await mkdir(data, { recursive: true, mode: 0o700 })
+  await makeDirectory(data, 0o700)
   const { host, port } = parseListen(options.listen)
   const tls = await readTls(options)
   if (tls === undefined && !isLoopback(host)) {
@@ -87,5 +89,22 @@ async function readTls(options: ServeOptions): Promise<{ cert: Buffer; key: Buff
   if (options.tlsCert === undefined && options.tlsKey === undefined) return undefined
   if (options.tlsCert === undefined || options.tlsKey === undefined)
     throw new MusterError('USAGE', '--tls-cert and --tls-key go together')
-  return { cert: await readFile(options.tlsCert), key: await readFile(options.tlsKey) }
+  const tls = { cert: await readPem(options.tlsCert), key: await readPem(options.tlsKey) }
+  try {
+    createSecureContext(tls)
+  } catch (error) {
+    throw new MusterError('USAGE', `${options.tlsCert} and ${options.tlsKey} are no certificate and its key`, {
+      cause: error,
+      hint: 'both must be PEM files that belong together',
+    })
+  }
+  return tls
 }
+
+const readPem = (file: string): Promise<Buffer> =>
+  readFile(file).catch((error: unknown) => {
+    throw new MusterError('USAGE', `${file} cannot be read`, {
+      cause: error,
+      hint: 'check the path and who may read it',
+    })
+  })

@@ -34,7 +34,8 @@ export function guard(app: Api, tokens: Tokens, isLocal: (request: FastifyReques
     const { role } = request.routeOptions.config
     if (role === 'none') return
     const actor = isLocal(request) ? LOCAL_ROOT : authenticate(request, tokens, failures)
-    if (actor !== LOCAL_ROOT && !requests.take(actor.name)) throw new MusterError('RATE_LIMITED', 'too many requests')
+    if (actor !== LOCAL_ROOT && !requests.take(actor.token ?? actor.name))
+      throw new MusterError('RATE_LIMITED', 'too many requests')
     request.actor = actor
     if (role !== undefined && !mayAct(actor, role)) {
       throw new MusterError('FORBIDDEN', `that needs the role ${role}; ${actor.name} has the role ${actor.role}`)

@@ -2,7 +2,6 @@ import { createWriteStream } from 'node:fs'
 import { rename, rm } from 'node:fs/promises'
 import http, { type IncomingMessage } from 'node:http'
 import https from 'node:https'
-import { createInterface } from 'node:readline'
 import { pipeline } from 'node:stream/promises'
 import { MusterError, isErrorCode } from '../lib/errors.ts'
 import type { EventReply, ProblemReply } from './schemas.ts'
@@ -46,7 +45,7 @@ export class ApiClient {
     const response = await this.#send('GET', withQuery('/api/v1/events/stream', query), undefined, {
       accept: 'text/event-stream',
     })
-    for await (const line of createInterface({ input: response })) {
+    for await (const line of lines(response)) {
       if (line.startsWith('data: ')) yield JSON.parse(line.slice('data: '.length)) as EventReply
     }
   }
@@ -95,6 +94,16 @@ export class ApiClient {
     })
     if ((response.statusCode ?? 500) >= 400) throw await problemOf(response)
     return response
+  }
+}
+
+/** At line feeds only: readline also splits at other separators that may stand inside JSON. */
+async function* lines(response: IncomingMessage): AsyncGenerator<string> {
+  let rest = ''
+  for await (const chunk of response.setEncoding('utf8')) {
+    const parts = (rest + String(chunk)).split('\n')
+    rest = parts.pop() ?? ''
+    yield* parts
   }
 }
 

@@ -1,9 +1,16 @@
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from '@prometheus-io/client'
 import { currentGeneration } from '../control/generations.ts'
-import type { Api, ApiContext } from './context.ts'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { ApiContext, Routes } from './context.ts'
+
+export interface Metrics {
+  /** To be told of every reply that is over, however it ended. */
+  count(request: FastifyRequest, reply: FastifyReply, took: number): void
+  readonly routes: Routes
+}
 
 /** Count, errors and latency of every route, and what the state looks like, for Prometheus. */
-export function measure(app: Api, context: ApiContext): void {
+export function createMetrics(context: ApiContext): Metrics {
   const registers = [new Registry()]
   const [registry] = registers as [Registry]
   collectDefaultMetrics({ register: registry })
@@ -27,14 +34,6 @@ export function measure(app: Api, context: ApiContext): void {
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
     registers,
   })
-  app.addHook('onResponse', async (request, reply) => {
-    const labels = { method: request.method, route: request.routeOptions.url ?? 'unknown' }
-    const withStatus = { ...labels, status: String(reply.statusCode) }
-    requests.inc(withStatus)
-    if (reply.statusCode >= 400) errors.inc(withStatus)
-    seconds.observe(labels, reply.elapsedTime / 1000)
-  })
-
   const gauges: { name: string; help: string; read: () => Promise<number> }[] = [
     { name: 'muster_nodes', help: 'Nodes with desired state.', read: async () => context.control.desired.nodes.size },
     { name: 'muster_revision', help: 'Revision of the state.', read: () => context.store.revision() },
@@ -47,12 +46,23 @@ export function measure(app: Api, context: ApiContext): void {
   for (const { name, help, read } of gauges) {
     const gauge: Gauge = new Gauge({ name, help, registers, collect: async () => gauge.set(await read()) })
   }
-  app.get(
-    '/metrics',
-    { config: { role: 'viewer' }, schema: { summary: 'Metrics for Prometheus', tags: ['server'] } },
-    async (_, reply) => {
-      void reply.type(registry.contentType)
-      return registry.metrics()
+  return {
+    count(request, reply, took) {
+      const labels = { method: request.method, route: request.routeOptions.url ?? 'unknown' }
+      const withStatus = { ...labels, status: String(reply.statusCode) }
+      requests.inc(withStatus)
+      if (reply.statusCode >= 400) errors.inc(withStatus)
+      seconds.observe(labels, took)
     },
-  )
+    routes: app => {
+      app.get(
+        '/metrics',
+        { config: { role: 'viewer' }, schema: { summary: 'Metrics for Prometheus', tags: ['server'] } },
+        async (_, reply) => {
+          void reply.type(registry.contentType)
+          return registry.metrics()
+        },
+      )
+    },
+  }
 }

@@ -19,8 +19,8 @@ export function sendProblem(error: unknown, request: FastifyRequest, reply: Fast
 
 function asMusterError(error: unknown): MusterError {
   if (error instanceof MusterError) {
-    // What a program of ours printed is for the log, not for whoever calls.
-    return error.code === 'EXEC_FAILED' ? new MusterError('INTERNAL', 'a program that was needed failed') : error
+    // What broke inside us (a program's output, a path) is for the log, not for whoever calls.
+    return error.status >= 500 ? new MusterError('INTERNAL', 'something failed inside the server') : error
   }
   if (hasZodFastifySchemaValidationErrors(error)) {
     const details = error.validation.map(

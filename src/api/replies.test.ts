@@ -171,7 +171,7 @@ describe('a secret', () => {
     const armored = await encrypt('correct horse', [recipient])
     await other.site.write(
       'groups/compute.yaml',
-      `bmc:\n  password: ${secret(armored)}vars:\n  list:\n    - ${secret(armored)}`,
+      `bmc:\n  password: ${secret(armored)}vars:\n  inner:\n    key: ${secret(armored)}`,
     )
     await other.site.commit('A secret')
     const replies = [await other.root('GET', '/api/v1/site/plan'), await other.root('POST', '/api/v1/site/apply', {})]

@@ -91,7 +91,8 @@ export type EventReply = z.infer<typeof EventReply>
 
 export const EventPage = z.strictObject({ items: z.array(EventReply), next: z.int().nullable() })
 
-const Settings = z.record(z.string().min(1).max(1000), z.json())
+/** Not z.json(): the editor of files bounds depth, and says so better. */
+const Settings = z.record(z.string().min(1).max(1000), z.unknown())
 export const Message = z.string().min(1).max(10_000).optional().describe('Commit message; a fitting one unless given.')
 
 export const AddNodes = z.strictObject({

@@ -1,13 +1,13 @@
-import { chmod, rm } from 'node:fs/promises'
+import { chmod, lstat, rm } from 'node:fs/promises'
 import { type RequestListener, type Server, createServer } from 'node:http'
 import { connect } from 'node:net'
 import swagger from '@fastify/swagger'
-import fastify, { type FastifyBaseLogger, type FastifyRequest, LogController } from 'fastify'
+import fastify, { type FastifyBaseLogger, type FastifyReply, type FastifyRequest, LogController } from 'fastify'
 import { jsonSchemaTransform, validatorCompiler } from 'fastify-type-provider-zod'
 import { MusterError } from '../lib/errors.ts'
 import { DEFAULT_LIMITS, type Limits, guard } from './access.ts'
 import type { Api, ApiContext } from './context.ts'
-import { measure } from './metrics.ts'
+import { createMetrics } from './metrics.ts'
 import { sendProblem } from './problems.ts'
 import { backupRoutes } from './routes/backup.ts'
 import { eventRoutes } from './routes/events.ts'
@@ -37,6 +37,9 @@ const BODY_LIMIT = 2 ** 20
 const MAX_CONNECTIONS = 4096
 /** Whoever connects has this long to say what it wants. */
 const HEADERS_TIMEOUT = 10_000
+const REQUEST_TIMEOUT = 30_000
+/** When the server stops, requests under way have this long to end. */
+const GRACE = 2000
 
 export async function startServer(
   context: Omit<ApiContext, 'stopping'>,
@@ -50,7 +53,12 @@ export async function startServer(
     request =>
       localServer.current !== undefined && (request.raw.socket as { server?: unknown }).server === localServer.current,
   )
-  await app.listen({ host: options.host, port: options.port })
+  await app.listen({ host: options.host, port: options.port }).catch((error: NodeJS.ErrnoException) => {
+    const why = LISTEN_PROBLEMS[error.code ?? ''] ?? error.message
+    throw new MusterError('ADDRESS_UNUSABLE', `cannot listen on ${options.host}:${options.port}: ${why}`, {
+      cause: error,
+    })
+  })
   try {
     localServer.current = await listenLocally(options.socket, (request, response) => app.routing(request, response))
   } catch (error) {
@@ -61,9 +69,13 @@ export async function startServer(
     url: addressOf(app, options),
     async close() {
       stop.abort()
-      localServer.current?.closeIdleConnections()
+      const servers = [app.server, localServer.current]
       const local = new Promise(resolve => localServer.current?.close(resolve))
+      localServer.current?.closeIdleConnections()
+      // Whoever is in the middle of a request may finish it; whoever only holds a connection may not hold us up.
+      const patience = setTimeout(() => servers.forEach(server => server?.closeAllConnections()), GRACE)
       await Promise.all([app.close(), local])
+      clearTimeout(patience)
       await rm(options.socket, { force: true })
     },
   }
@@ -75,17 +87,19 @@ export async function buildApi(
   options: Pick<ServerOptions, 'logger' | 'tls' | 'limits'>,
   isLocal: (request: FastifyRequest) => boolean,
 ): Promise<Api> {
+  const limits = { headersTimeout: HEADERS_TIMEOUT, connectionsCheckingInterval: 5000 }
   const app = fastify({
     ...(options.logger === undefined ? { logger: false } : { loggerInstance: options.logger }),
-    ...(options.tls !== undefined && { https: options.tls }),
+    // Fastify takes the limits of the one it uses.
+    ...(options.tls === undefined ? { http: limits } : { https: { ...options.tls, ...limits } }),
     bodyLimit: BODY_LIMIT,
-    requestTimeout: 30_000,
+    requestTimeout: REQUEST_TIMEOUT,
     keepAliveTimeout: 10_000,
     forceCloseConnections: 'idle',
     return503OnClosing: true,
     trustProxy: false,
     logController: new LogController({ disableRequestLogging: true }),
-    http: { headersTimeout: HEADERS_TIMEOUT, connectionsCheckingInterval: 5000 },
+    frameworkErrors: sendProblem,
   }) as unknown as Api
   app.server.maxConnections = MAX_CONNECTIONS
   app.setValidatorCompiler(validatorCompiler)
@@ -100,6 +114,16 @@ export async function buildApi(
     ),
   )
 
+  const metrics = createMetrics(context)
+  // Before anything can refuse the request; told when the reply is over, which for a stream is when its reader leaves.
+  app.addHook('onRequest', async (request, reply) => {
+    const began = performance.now()
+    reply.raw.once('close', () => {
+      const ms = performance.now() - began
+      metrics.count(request, reply, ms / 1000)
+      logRequest(request, reply, ms)
+    })
+  })
   guard(app, context.tokens, isLocal, { ...DEFAULT_LIMITS, ...options.limits })
   await app.register(swagger, {
     openapi: {
@@ -116,38 +140,42 @@ export async function buildApi(
   })
   for (const routes of [healthRoutes, nodeRoutes, groupRoutes, siteRoutes, eventRoutes, tokenRoutes, backupRoutes])
     routes(app, context)
-  measure(app, context)
+  metrics.routes(app, context)
   app.get('/api/v1/openapi.json', { config: { role: 'viewer' }, schema: { hide: true } }, async () => app.swagger())
-  app.addHook('onResponse', async (request, reply) => {
-    request.log.info(
-      {
-        method: request.method,
-        path: request.routeOptions.url,
-        status: reply.statusCode,
-        ms: Math.round(reply.elapsedTime),
-        actor: request.actor?.name,
-        from: request.actor?.from,
-      },
-      'request',
-    )
-  })
   await app.ready()
   return app
 }
 
+function logRequest(request: FastifyRequest, reply: FastifyReply, ms: number): void {
+  const { method, actor, routeOptions } = request
+  const fields = { method, path: routeOptions.url, status: reply.statusCode, ms: Math.round(ms) }
+  request.log.info({ ...fields, actor: actor?.name, from: actor?.from ?? request.socket.remoteAddress }, 'request')
+}
+
+const LISTEN_PROBLEMS: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'somebody else listens there',
+  EADDRNOTAVAIL: 'this machine has no such address',
+  EACCES: 'that is not allowed',
+}
+
 async function listenLocally(path: string, listener: RequestListener): Promise<Server> {
   if (await answers(path)) throw new MusterError('STATE_LOCKED', `another muster listens on ${path}`)
+  const before = await lstat(path).catch(() => undefined)
+  if (before?.isSocket() === false)
+    throw new MusterError('USAGE', `${path} is there already and is no socket`, {
+      hint: 'choose another path with --socket',
+    })
   await rm(path, { force: true })
-  const server = createServer({ headersTimeout: HEADERS_TIMEOUT, requestTimeout: 30_000 }, listener)
+  const server = createServer({ headersTimeout: HEADERS_TIMEOUT, requestTimeout: REQUEST_TIMEOUT }, listener)
   // Born without access for others: between listening and a chmod anybody could connect.
-  const before = process.umask(0o177)
+  const mask = process.umask(0o177)
   try {
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject)
       server.listen(path, resolve)
     })
   } finally {
-    process.umask(before)
+    process.umask(mask)
   }
   await chmod(path, 0o600)
   return server

@@ -8,6 +8,8 @@ export type Role = z.infer<typeof Role>
 /** Who asks for something, and from where: what the audit log shows. */
 export interface Actor {
   readonly name: string
+  /** The token it showed: names may be given twice. */
+  readonly token?: string
   readonly role: Role
   /** 'unix socket' or an address. */
   readonly from: string

@@ -34,6 +34,7 @@ describe('apply', () => {
       appliedBy: 'olga',
       appliedAt: '2026-03-01T12:00:00.000Z',
       nodes: 4,
+      groups: ['compute'],
     }
     expect(applied).toEqual({
       generation,

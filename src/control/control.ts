@@ -9,6 +9,7 @@ import {
   checkoutTree,
   commitPaths,
   describeCommit,
+  differingPaths,
   dirtyPaths,
   gitSource,
   headCommit,
@@ -16,6 +17,7 @@ import {
   snapshotTree,
   treeOf,
 } from '../site/git.ts'
+import { journaled } from '../site/journal.ts'
 import { valueAt } from '../site/layers.ts'
 import { siteInvalid } from '../site/problems.ts'
 import { checkSecrets } from '../site/secrets.ts'
@@ -109,14 +111,12 @@ export class Control {
       refuseDirty(await dirtyPaths(repo))
       // Only a site that is valid today may come back: what counts as valid can have changed since.
       await this.#validSite(target.tree)
-      const paths = await checkoutTree(repo, target.tree)
-      if (paths.length > 0)
-        await commitPaths(
-          repo,
-          paths,
-          `Revert to generation ${number}\n\nThat was ${target.commit.slice(0, 12)}: ${target.subject}`,
-          authorOf(actor),
-        )
+      const paths = await differingPaths(repo, await headCommit(repo), target.tree)
+      const message = `Revert to generation ${number}\n\nThat was ${target.commit.slice(0, 12)}: ${target.subject}`
+      await journaled(repo, paths, async () => {
+        await checkoutTree(repo, target.tree)
+        await commitPaths(repo, paths, message, authorOf(actor))
+      })
       return this.#apply(actor, {})
     })
   }
@@ -137,9 +137,9 @@ export class Control {
     allowDirty: boolean,
   ): Promise<Plan & { readonly site: Site; readonly changes: DesiredChanges; readonly generationRevision: number }> {
     const { repo } = this.#workspace
+    const commit = await headCommit(repo)
     const dirty = await dirtyPaths(repo)
     if (!allowDirty) refuseDirty(dirty)
-    const commit = await headCommit(repo)
     const tree = dirty.length > 0 ? await snapshotTree(repo) : await treeOf(repo, commit)
     const site = await this.#validSite(tree)
     const { generation, revision } = await currentGeneration(this.#store)
@@ -178,6 +178,7 @@ export class Control {
       appliedBy: actor.name,
       appliedAt: this.#now().toISOString(),
       nodes: plan.diff.nodes,
+      groups: [...plan.site.groups.keys()],
     }
     // Before the store knows of it: a name too many in git harms nobody, a generation whose tree is gone would.
     await keep(this.#workspace.repo, `generation-${generation.number}`, generation.dirty ? plan.tree : plan.commit)

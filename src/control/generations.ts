@@ -15,6 +15,8 @@ export const Generation = z.strictObject({
   appliedAt: z.string(),
   /** How many nodes it changed. */
   nodes: z.int(),
+  /** The groups it has, those without nodes included. */
+  groups: z.array(z.string()),
 })
 export type Generation = z.infer<typeof Generation>
 

@@ -35,8 +35,18 @@ describe('tokens', () => {
       expiresAt: '2026-03-02T12:00:00.000Z',
     })
     expect(tokens.list()).toEqual([one.info, two.info])
-    expect(tokens.authenticate(one.token, '192.0.2.1')).toEqual({ name: 'grafana', role: 'viewer', from: '192.0.2.1' })
-    expect(tokens.authenticate(two.token, '192.0.2.1')).toEqual({ name: 'olga', role: 'operator', from: '192.0.2.1' })
+    expect(tokens.authenticate(one.token, '192.0.2.1')).toEqual({
+      name: 'grafana',
+      token: one.info.id,
+      role: 'viewer',
+      from: '192.0.2.1',
+    })
+    expect(tokens.authenticate(two.token, '192.0.2.1')).toEqual({
+      name: 'olga',
+      token: two.info.id,
+      role: 'operator',
+      from: '192.0.2.1',
+    })
   })
 
   it('are stored as a hash: neither the database nor the events hold the secret', async () => {

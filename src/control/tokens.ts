@@ -82,7 +82,7 @@ export class Tokens {
       throw new MusterError('TOKEN_INVALID', 'the token is not valid')
     if (token.expiresAt <= this.#now().toISOString())
       throw new MusterError('TOKEN_EXPIRED', `the token expired at ${token.expiresAt}`)
-    return { name: token.name, role: token.role, from }
+    return { name: token.name, token: token.id, role: token.role, from }
   }
 }
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { realpath, rm } from 'node:fs/promises'
-import { posix } from 'node:path'
+import { join, posix } from 'node:path'
 import { MusterError, messageOf } from '../lib/errors.ts'
 import { exec, type ExecOptions } from '../lib/exec.ts'
 import {
@@ -67,11 +67,8 @@ export async function initRepository(dir: string): Promise<void> {
 
 /** The commit a revision names, or undefined when there is none such. */
 export async function resolveCommit(repo: Repository, revision: string): Promise<string | undefined> {
-  try {
-    return await line(repo.dir, ['rev-parse', '--verify', '--quiet', '--end-of-options', `${revision}^{commit}`])
-  } catch {
-    return undefined
-  }
+  const args = ['rev-parse', '--verify', '--quiet', '--end-of-options', `${revision}^{commit}`]
+  return (await line(repo.dir, args, { allow: [1] })) || undefined
 }
 
 export async function headCommit(repo: Repository): Promise<string> {
@@ -111,7 +108,7 @@ async function withOwnIndex<Result>(
   repo: Repository,
   work: (env: Record<string, string>) => Promise<Result>,
 ): Promise<Result> {
-  const index = `${await line(repo.dir, ['rev-parse', '--absolute-git-dir'])}/muster-index.${randomUUID()}`
+  const index = `${await gitDirectory(repo)}/muster-index.${randomUUID()}`
   try {
     return await work({ GIT_INDEX_FILE: index })
   } finally {
@@ -172,29 +169,58 @@ export async function stagePaths(
   await git(repo.dir, ['update-index', '--add', '--remove', '-z', '--stdin'], { env, input })
 }
 
-/** The author of a commit; git's own setting counts unless somebody is named, and its lack is no reason to fail. */
+/** Who commits: whoever is named, else whom git knows; and when git knows nobody, that is no reason to fail. */
 async function identity(repo: Repository, author: Author | undefined): Promise<Record<string, string>> {
-  const configured = await exec('git', ['-C', repo.dir, 'config', 'user.email'], { allow: [1] })
-  const fallback = { name: 'muster', email: 'muster@localhost' }
-  const who = author ?? (configured.exitCode === 0 ? undefined : fallback)
-  const committer = configured.exitCode === 0 ? undefined : fallback
+  const isKnown = (await exec('git', ['-C', repo.dir, 'var', 'GIT_COMMITTER_IDENT'], { allow: [128] })).exitCode === 0
+  const fallback = isKnown ? undefined : { name: 'muster', email: 'muster@localhost' }
+  const who = author ?? fallback
   return {
     ...(who && { GIT_AUTHOR_NAME: who.name, GIT_AUTHOR_EMAIL: who.email }),
-    ...(committer && { GIT_COMMITTER_NAME: committer.name, GIT_COMMITTER_EMAIL: committer.email }),
+    ...(fallback && { GIT_COMMITTER_NAME: fallback.name, GIT_COMMITTER_EMAIL: fallback.email }),
   }
 }
 
-/** Makes the site's files what they were in a tree, and leaves the rest of the repository alone; the paths that changed. */
-export async function checkoutTree(repo: Repository, tree: string): Promise<string[]> {
-  const before = await headCommit(repo)
-  const scope = repo.prefix || '.'
-  const differing = await line(repo.dir, ['diff', '--name-only', '-z', '--no-renames', before, tree, '--', scope])
-  await git(repo.dir, ['restore', `--source=${tree}`, '--staged', '--worktree', '--', scope])
+/** The site's paths that differ between a commit and a tree. */
+export async function differingPaths(repo: Repository, commit: string, tree: string): Promise<string[]> {
+  const differing = await line(repo.dir, [
+    'diff',
+    '--name-only',
+    '-z',
+    '--no-renames',
+    commit,
+    tree,
+    '--',
+    repo.prefix || '.',
+  ])
   return differing
     .split('\0')
     .filter(path => path !== '')
     .map(path => path.slice(repo.prefix.length))
 }
+
+/** Makes the site's files what they were in a tree, and leaves the rest of the repository alone. */
+export async function checkoutTree(repo: Repository, tree: string): Promise<void> {
+  await git(repo.dir, ['restore', `--source=${tree}`, '--staged', '--worktree', '--', repo.prefix || '.'])
+}
+
+/** Makes these paths what the last commit says: files and index; what it does not have goes. */
+export async function restorePaths(repo: Repository, paths: readonly string[]): Promise<void> {
+  const full = paths.map(path => `${repo.prefix}${path}`)
+  const input = full.map(path => `${path}\0`).join('')
+  await git(repo.dir, ['update-index', '--force-remove', '-z', '--stdin'], { input })
+  const listing = await line(repo.dir, ['ls-tree', '-r', '-z', '--full-tree', 'HEAD', '--', ...full])
+  const kept = listing.split('\0').filter(entry => entry !== '')
+  if (kept.length > 0) {
+    await git(repo.dir, ['update-index', '-z', '--index-info'], { input: kept.map(entry => `${entry}\0`).join('') })
+    await git(repo.dir, ['checkout-index', '--force', '-z', '--stdin'], {
+      input: kept.map(entry => `${entry.split('\t')[1]}\0`).join(''),
+    })
+  }
+  const known = new Set(kept.map(entry => entry.split('\t')[1]))
+  for (const path of full) if (!known.has(path)) await rm(join(repo.dir, path), { force: true })
+}
+
+export const gitDirectory = (repo: Repository): Promise<string> => line(repo.dir, ['rev-parse', '--absolute-git-dir'])
 
 export async function describeCommit(repo: Repository, commit: string): Promise<Commit> {
   const [id = '', author = '', email = '', time = '', subject = ''] = (

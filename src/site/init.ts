@@ -1,6 +1,7 @@
-import { mkdir, readFile, readdir, writeFile } from 'node:fs/promises'
+import { readFile, readdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { makeDirectory } from '../lib/dirs.ts'
 import { MusterError } from '../lib/errors.ts'
 import { commitPaths, initRepository, openRepository } from './git.ts'
 import { jsonSchemas } from './json-schema.ts'
@@ -13,7 +14,7 @@ export async function initSite(dir: string, name: string): Promise<string[]> {
     throw new MusterError('USAGE', `${name} is not a site name (lower-case letters, digits and -)`, {
       hint: 'give one with --name',
     })
-  await mkdir(dir, { recursive: true })
+  await makeDirectory(dir)
   if ((await readdir(dir)).some(entry => entry !== '.git')) throw new MusterError('SITE_EXISTS', `${dir} is not empty`)
   const contents = new Map<string, string>()
   for (const path of (await readdir(STARTER, { recursive: true, withFileTypes: true })).filter(entry =>
@@ -25,7 +26,7 @@ export async function initSite(dir: string, name: string): Promise<string[]> {
   for (const [kind, schema] of Object.entries(jsonSchemas()))
     contents.set(`.schema/${kind}.json`, `${JSON.stringify(schema, null, 2)}\n`)
   for (const [path, content] of contents) {
-    await mkdir(dirname(join(dir, path)), { recursive: true })
+    await makeDirectory(dirname(join(dir, path)))
     await writeFile(join(dir, path), content)
   }
   const repo = await openRepository(dir).catch(async () => {

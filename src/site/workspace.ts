@@ -1,11 +1,13 @@
-import { mkdir, open, readFile, realpath, rename, rm, stat } from 'node:fs/promises'
+import { open, readFile, realpath, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { makeDirectory } from '../lib/dirs.ts'
 import { MusterError } from '../lib/errors.ts'
 import { editYaml } from '../lib/yaml/edit.ts'
 import { checkSite } from './check.ts'
 import type { FileEdits } from './edit.ts'
 import { roleOf } from './files.ts'
 import { type Author, type Repository, commitPaths, dirtyPaths, openRepository, stagePaths } from './git.ts'
+import { journaled, recover } from './journal.ts'
 import { siteInvalid } from './problems.ts'
 import { type Site, openSite } from './site.ts'
 import { type SiteSource, blobId, directorySource } from './source.ts'
@@ -26,6 +28,7 @@ export interface Workspace {
 export async function openWorkspace(dir: string): Promise<Workspace> {
   await directorySource(dir)
   const repo = await openRepository(dir)
+  await recover(repo)
   const open = async (previous?: Site): Promise<Site> => openSite(await directorySource(dir), previous)
   return {
     dir,
@@ -40,14 +43,16 @@ export async function openWorkspace(dir: string): Promise<Workspace> {
       const problems = checkSite(await openSite(overlaySource(source, contents), site))
       if (problems.length > 0) throw siteInvalid(problems)
       const before = new Map(await Promise.all(files.map(async path => [path, await contentOf(dir, path)] as const)))
-      try {
-        for (const [path, content] of contents) await write(join(dir, path), content)
-        return { commit: await commitPaths(repo, files, message, author), files }
-      } catch (error) {
-        for (const [path, content] of before) await write(join(dir, path), content)
-        await stagePaths(repo, files).catch(() => {})
-        throw error
-      }
+      return journaled(repo, files, async () => {
+        try {
+          for (const [path, content] of contents) await write(join(dir, path), content)
+          return { commit: await commitPaths(repo, files, message, author), files }
+        } catch (error) {
+          for (const [path, content] of before) await write(join(dir, path), content)
+          await stagePaths(repo, files).catch(() => {})
+          throw error
+        }
+      })
     },
   }
 }
@@ -82,7 +87,7 @@ async function refuseDirty(repo: Repository, paths: readonly string[]): Promise<
 async function write(path: string, content: Buffer | null): Promise<void> {
   if (content === null) return rm(path, { force: true })
   const target = await realpath(path).catch(() => path)
-  await mkdir(dirname(target), { recursive: true })
+  await makeDirectory(dirname(target))
   const mode = await stat(target).then(
     info => info.mode & 0o777,
     () => 0o644,

@@ -57,8 +57,11 @@ async function opened(file: string, path: string, identity = key): Promise<strin
 }
 
 describe('keygen', () => {
+  let said = ''
+
   it('makes a key that is yours alone, and names its recipient', async () => {
     const ran = await secret(`keygen --key ${key}`)
+    said = ran.stdout
     const text = await readFile(key, 'utf8')
     const [, recipient = ''] = /^# public key: (age1[0-9a-z]{58})\nAGE-SECRET-KEY-1[0-9A-Z]{58}\n$/.exec(text) ?? []
     expect(recipient).not.toBe('')
@@ -67,7 +70,6 @@ describe('keygen', () => {
       `key written to ${key}, readable by you alone: keep a copy in a safe place`,
       `recipient ${recipient} added to site.yaml, committed`,
     ])
-    expect(ran.stdout).toContain('muster secret set')
     expect((await stat(key)).mode & 0o777).toBe(0o600)
     expect((await exec('age-keygen', ['-y', key])).stdout.toString('utf8')).toBe(`${recipient}\n`)
     expect(await readFile(join(site, 'site.yaml'), 'utf8')).toBe(
@@ -75,6 +77,10 @@ describe('keygen', () => {
     )
     expect(await git(site, 'log', '-1', '--format=%s')).toBe('Add a recipient of secrets\n')
     expect(ran.stdout + ran.stderr + (await git(site, 'log', '-p'))).not.toContain('AGE-SECRET-KEY')
+  })
+
+  it('says the next step', () => {
+    expect(said).toMatch(/\nnext: muster secret set .*\n$/)
   })
 
   it('never overwrites a file', async () => {
@@ -171,7 +177,9 @@ describe('set', () => {
   })
 
   it('refuses an empty value: it is what a broken pipe gives', async () => {
+    const head = await git(site, 'rev-parse', 'HEAD')
     const ran = await secret('set site.yaml defaults.vars.empty', '')
+    await git(site, 'reset', '--quiet', '--hard', head.trim())
     expect({ status: ran.status === 0, stdout: ran.stdout }).toEqual({ status: false, stdout: '' })
   })
 

@@ -123,13 +123,16 @@ hint:  give a token with MUSTER_TOKEN, or use the unix socket as root
     })
   })
 
-  it.each(['nonsense', `muster_${'0'.repeat(12)}_${'A'.repeat(43)}`, 'revoked'])('needs a right one: %s', async token => {
-    expect(await over('status', token === 'revoked' ? tokens.revoked : token)).toEqual({
-      status: 4,
-      stdout: '',
-      stderr: 'error: the token is not valid\nhint:  make a new one with: muster token create\n',
-    })
-  })
+  it.each(['nonsense', `muster_${'0'.repeat(12)}_${'A'.repeat(43)}`, 'revoked'])(
+    'needs a right one: %s',
+    async token => {
+      expect(await over('status', token === 'revoked' ? tokens.revoked : token)).toEqual({
+        status: 4,
+        stdout: '',
+        stderr: 'error: the token is not valid\nhint:  make a new one with: muster token create\n',
+      })
+    },
+  )
 
   it('needs the role', async () => {
     expect(await over('token ls', tokens.operator)).toEqual({
@@ -204,16 +207,23 @@ describe('being interrupted', () => {
 })
 
 describe('without a server', () => {
-  test.each(['status', 'node ls', 'node show n001', 'group ls', 'site log', 'site diff', 'events', 'audit', 'token ls'])(
-    '%s is exit status 3',
-    async words => {
-      expect(await muster(words)).toEqual({
-        status: 3,
-        stdout: '',
-        stderr: `error: cannot reach the server at ${NO_SERVER}: there is no such socket
+  test.each([
+    'status',
+    'node ls',
+    'node show n001',
+    'group ls',
+    'site log',
+    'site diff',
+    'events',
+    'audit',
+    'token ls',
+  ])('%s is exit status 3', async words => {
+    expect(await muster(words)).toEqual({
+      status: 3,
+      stdout: '',
+      stderr: `error: cannot reach the server at ${NO_SERVER}: there is no such socket
 hint:  is it running? start it with: muster serve
 `,
-      })
-    },
-  )
+    })
+  })
 })

@@ -84,7 +84,9 @@ generation 1 applied: commit c0ffee0000, 7 nodes changed
     expect(first.stdout).not.toContain('[y/N]')
     await using second = at('site apply')
     expect(await second.ended).toBe(0)
-    expect(normalise(second.plain)).toMatch(/^no difference\nnothing to do: generation \d+ \(c0ffee0000\) is in force\n$/)
+    expect(normalise(second.plain)).toMatch(
+      /^no difference\nnothing to do: generation \d+ \(c0ffee0000\) is in force\n$/,
+    )
   })
 
   it('asks although its result goes into a file', async () => {
@@ -166,15 +168,18 @@ describe('colours', () => {
     expect(screen.stdout).toContain(coloured)
   })
 
-  test.each(CASES)('muster %s has none with NO_COLOR, on a dumb terminal, or in a pipe', async (words, _, status = 0) => {
-    const piped = await lab.muster(words)
-    expect(piped.stdout).not.toContain('\x1b')
-    for (const env of [{ NO_COLOR: '1' }, { TERM: 'dumb' }]) {
-      await using screen = at(words, env)
-      expect(await screen.ended).toBe(status)
-      expect(screen.stdout.replaceAll('\r', '')).toBe(piped.stdout)
-    }
-  })
+  test.each(CASES)(
+    'muster %s has none with NO_COLOR, on a dumb terminal, or in a pipe',
+    async (words, _, status = 0) => {
+      const piped = await lab.muster(words)
+      expect(piped.stdout).not.toContain('\x1b')
+      for (const env of [{ NO_COLOR: '1' }, { TERM: 'dumb' }]) {
+        await using screen = at(words, env)
+        expect(await screen.ended).toBe(status)
+        expect(screen.stdout.replaceAll('\r', '')).toBe(piped.stdout)
+      }
+    },
+  )
 
   test.each(CASES)('muster %s --json has none at all', async (words, _, status = 0) => {
     await using screen = at(`${words} --json`)
@@ -202,9 +207,12 @@ describe('colours', () => {
 test('an editor has the terminal', async () => {
   const editor = join(lab.dir, 'editor')
   await writeFile(editor, '#!/bin/sh\ntest -t 0 && test -t 1 && printf "edited" > "$1"\n', { mode: 0o755 })
-  await using screen = at(`secret edit site.yaml defaults.vars.password --site site --key ${join(lab.dir, 'age.key')}`, {
-    EDITOR: editor,
-  })
+  await using screen = at(
+    `secret edit site.yaml defaults.vars.password --site site --key ${join(lab.dir, 'age.key')}`,
+    {
+      EDITOR: editor,
+    },
+  )
   expect(await screen.ended).toBe(0)
   expect(normalise(screen.plain)).toBe('site.yaml: defaults.vars.password encrypted, committed as c0ffee0000\n')
 })

@@ -436,9 +436,6 @@ describe('a backup', () => {
   })
 
   it('says nothing of an old state where there was none', async () => {
-    await prints(
-      'restore state.db --data fresh --yes',
-      'state.db restored into fresh\nnext: start the server\n',
-    )
+    await prints('restore state.db --data fresh --yes', 'state.db restored into fresh\nnext: start the server\n')
   })
 })

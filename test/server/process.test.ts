@@ -93,7 +93,7 @@ describe('muster serve', () => {
     ).toEqual([
       { method: 'POST', path: '/api/v1/tokens', status: 200, actor: 'root', from: 'unix socket' },
       { method: 'GET', path: '/api/v1/status', status: 200, actor: 'grafana', from: '127.0.0.1' },
-      { method: 'GET', path: '/api/v1/status', status: 401, actor: undefined, from: undefined },
+      { method: 'GET', path: '/api/v1/status', status: 401, actor: undefined, from: '127.0.0.1' },
       { method: 'POST', path: '/api/v1/tokens', status: 200, actor: 'grafana', from: '127.0.0.1' },
     ])
     for (const secret of [token, token.slice(20), 'secret-in-query']) expect(stdout + stderr).not.toContain(secret)

@@ -1,5 +1,7 @@
-import type { ServerResponse } from 'node:http'
+import { once } from 'node:events'
+import { PassThrough } from 'node:stream'
 import { z } from 'zod'
+import { MusterError } from '../../lib/errors.ts'
 import type { Event } from '../../state/store.ts'
 import { type Routes, typed } from '../context.ts'
 import { EventPage, type EventReply } from '../schemas.ts'
@@ -41,6 +43,7 @@ export const eventRoutes: Routes = (app, { store, stopping }) => {
   typed(app).get(
     '/api/v1/events/stream',
     {
+      exposeHeadRoute: false,
       config: { role: 'viewer' },
       schema: {
         summary: 'Events as they happen (server-sent events); resumes from Last-Event-ID',
@@ -49,41 +52,41 @@ export const eventRoutes: Routes = (app, { store, stopping }) => {
       },
     },
     async (request, reply) => {
-      const resume = Number(request.headers['last-event-id'] ?? Number.NaN)
-      const after =
-        Number.isSafeInteger(resume) && resume >= 0 ? resume : (request.query.after ?? (await store.revision()))
+      const id = request.headers['last-event-id']
+      const newest = await store.revision()
+      const after = typeof id === 'string' && /^\d{1,15}$/.test(id) ? Number(id) : (request.query.after ?? newest)
+      if (after > newest)
+        throw new MusterError('REVISION_AHEAD', `revision ${after} has not happened: the newest is ${newest}`)
+      const body = new PassThrough()
       const gone = new AbortController()
-      request.raw.socket.once('close', () => gone.abort())
-      reply.hijack()
-      await stream(reply.raw, store.watch(after, AbortSignal.any([gone.signal, stopping])), request.query.kind)
+      body.once('close', () => gone.abort())
+      const events = store.watch(after, AbortSignal.any([gone.signal, stopping]))
+      pour(events, request.query.kind, body).catch((error: unknown) => body.destroy(error as Error))
+      void reply.type('text/event-stream').header('cache-control', 'no-store').header('x-accel-buffering', 'no')
+      return reply.send(body)
     },
   )
 }
 
-async function stream(
-  response: ServerResponse,
+/** A reader that is slow is waited for: the watch catches up from the log, nothing queues here. */
+async function pour(
   batches: AsyncIterable<readonly Event[]>,
   kind: string | undefined,
+  body: PassThrough,
 ): Promise<void> {
-  response.writeHead(200, {
-    'content-type': 'text/event-stream',
-    'cache-control': 'no-store',
-    'x-accel-buffering': 'no',
-  })
-  response.write(': hello\n\n')
-  const heartbeat = setInterval(() => response.write(': still here\n\n'), HEARTBEAT)
+  body.write(': hello\n\n')
+  const heartbeat = setInterval(() => body.writableNeedDrain || body.write(': still here\n\n'), HEARTBEAT)
   try {
     for await (const batch of batches) {
       const text = batch
         .filter(event => matches(event.kind, kind))
         .map(format)
         .join('')
-      // A reader that is slow is waited for: the watch catches up from the log, nothing queues here.
-      if (text !== '' && !response.write(text)) await drained(response)
+      if (text !== '' && !body.write(text)) await drained(body)
     }
   } finally {
     clearInterval(heartbeat)
-    response.end()
+    body.end()
   }
 }
 
@@ -93,14 +96,11 @@ const format = (event: Event): string =>
 const matches = (kind: string, wanted: string | undefined): boolean =>
   wanted === undefined || kind === wanted || (wanted.endsWith('.*') && kind.startsWith(wanted.slice(0, -1)))
 
-function drained(response: ServerResponse): Promise<void> {
-  return new Promise(resolve => {
-    const done = (): void => {
-      response.off('drain', done)
-      response.off('close', done)
-      resolve()
-    }
-    response.on('drain', done)
-    response.on('close', done)
-  })
+const drained = (body: PassThrough): Promise<unknown> => {
+  const seen = new AbortController()
+  const either = Promise.race([
+    once(body, 'drain', { signal: seen.signal }),
+    once(body, 'close', { signal: seen.signal }),
+  ])
+  return either.finally(() => seen.abort())
 }

@@ -1,12 +1,13 @@
 import { z } from 'zod'
-import { NodeSet } from '../../lib/nodeset/index.ts'
+import { currentGeneration } from '../../control/generations.ts'
+import { fold } from '../../lib/nodeset/index.ts'
 import { addGroup, removeGroup, setGroup, settingMessage } from '../../site/edit.ts'
 import { type Routes, actorOf, typed } from '../context.ts'
 import { AddGroup, EditReply, GroupList, Message, SetGroup } from '../schemas.ts'
 
 const tags = ['groups']
 
-export const groupRoutes: Routes = (app, { control }) => {
+export const groupRoutes: Routes = (app, { control, store }) => {
   typed(app).get(
     '/api/v1/groups',
     {
@@ -14,19 +15,11 @@ export const groupRoutes: Routes = (app, { control }) => {
       schema: { summary: 'List groups with their nodes, as applied', tags, response: { 200: GroupList } },
     },
     async () => {
-      const members = new Map<string, string[]>()
-      for (const [name, node] of control.desired.nodes) {
-        for (const group of node.summary.groups) {
-          const list = members.get(group)
-          if (list === undefined) members.set(group, [name])
-          else list.push(name)
-        }
-      }
-      const items = [...members].map(([name, nodes]) => ({
-        name,
-        nodes: String(NodeSet.of(nodes)),
-        count: nodes.length,
-      }))
+      const { generation } = await currentGeneration(store)
+      const members = new Map<string, string[]>((generation?.groups ?? []).map(group => [group, []]))
+      for (const [name, node] of control.desired.nodes)
+        for (const group of node.summary.groups) members.get(group)?.push(name)
+      const items = [...members].map(([name, nodes]) => ({ name, nodes: fold(nodes), count: nodes.length }))
       return { items: items.sort((a, b) => a.name.localeCompare(b.name)) }
     },
   )

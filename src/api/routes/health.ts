@@ -8,13 +8,19 @@ const Ok = z.strictObject({ status: z.literal('ok') })
 export const healthRoutes: Routes = (app, context) => {
   typed(app).get(
     '/healthz',
-    { config: { role: 'none' }, schema: { summary: 'The process is alive', tags: ['server'], response: { 200: Ok } } },
+    {
+      config: { role: 'none' },
+      schema: { summary: 'The process is alive', tags: ['server'], security: [], response: { 200: Ok } },
+    },
     async () => ({ status: 'ok' as const }),
   )
 
   typed(app).get(
     '/readyz',
-    { config: { role: 'none' }, schema: { summary: 'The state can be read', tags: ['server'], response: { 200: Ok } } },
+    {
+      config: { role: 'none' },
+      schema: { summary: 'The state can be read', tags: ['server'], security: [], response: { 200: Ok } },
+    },
     async () => {
       await context.store.revision()
       return { status: 'ok' as const }

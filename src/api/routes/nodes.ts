@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { MusterError } from '../../lib/errors.ts'
 import { type GroupResolver, compareNames, parseNodeSet } from '../../lib/nodeset/index.ts'
 import type { DesiredState } from '../../control/desired.ts'
+import { currentGeneration } from '../../control/generations.ts'
 import { addNodes, removeNodes, setNodes, settingMessage } from '../../site/edit.ts'
 import { explainNode } from '../../site/explain.ts'
 import { hideSecrets } from '../../site/paths.ts'
@@ -23,6 +24,7 @@ const PAGE = 1000
 const MAX_PAGE = 50_000
 
 export const nodeRoutes: Routes = (app, { control, store }) => {
+  const groupNames = async (): Promise<readonly string[]> => (await currentGeneration(store)).generation?.groups ?? []
   const list = z.strictObject({
     nodes: z.string().max(10_000).optional().describe('Node set to choose from, such as n[001-016] or @compute.'),
     limit: z.coerce.number().int().min(1).max(MAX_PAGE).default(PAGE),
@@ -38,7 +40,9 @@ export const nodeRoutes: Routes = (app, { control, store }) => {
       const { desired } = control
       const all = [...desired.nodes.keys()].sort(compareNames)
       const chosen =
-        query.nodes === undefined ? undefined : parseNodeSet(query.nodes, { groups: desiredGroups(desired) })
+        query.nodes === undefined
+          ? undefined
+          : parseNodeSet(query.nodes, { groups: desiredGroups(desired, await groupNames()) })
       const names = chosen === undefined ? all : all.filter(name => chosen.has(name))
       const start = query.after === undefined ? 0 : names.findIndex(name => compareNames(name, query.after ?? '') > 0)
       const page = start < 0 ? [] : names.slice(start, start + query.limit)
@@ -158,7 +162,7 @@ export const nodeRoutes: Routes = (app, { control, store }) => {
 }
 
 /** Groups as they are in force: of desired state, not of files that may have changed since. */
-export function desiredGroups(desired: DesiredState): GroupResolver {
+function desiredGroups(desired: DesiredState, known: readonly string[]): GroupResolver {
   return {
     all: () => desired.nodes.keys(),
     members: group => {
@@ -166,7 +170,7 @@ export function desiredGroups(desired: DesiredState): GroupResolver {
       const found = [...desired.nodes].filter(([, node]) =>
         cluster === undefined ? node.summary.groups.includes(group) : node.summary.cluster === cluster,
       )
-      return found.length === 0 ? undefined : found.map(([name]) => name)
+      return found.length === 0 && !known.includes(group) ? undefined : found.map(([name]) => name)
     },
   }
 }
