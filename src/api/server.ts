@@ -153,7 +153,7 @@ function logRequest(request: FastifyRequest, reply: FastifyReply, ms: number): v
 }
 
 const LISTEN_PROBLEMS: Readonly<Record<string, string>> = {
-  EADDRINUSE: 'somebody else listens there',
+  EADDRINUSE: 'it is in use',
   EADDRNOTAVAIL: 'this machine has no such address',
   EACCES: 'that is not allowed',
 }

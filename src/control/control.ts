@@ -125,6 +125,7 @@ export class Control {
   edit(actor: Actor, plan: (site: Site) => FileEdits, message: string): Promise<{ commit: string; files: string[] }> {
     return this.#mutex.run(async () => {
       const done = await this.#workspace.change(plan, message, authorOf(actor))
+      if (done.files.length === 0) return done
       await this.#store.commit(
         [],
         [{ kind: 'site.edited', actor: actor.name, from: actor.from, data: { ...done, message } }],

@@ -6,7 +6,7 @@ import { editYaml } from '../lib/yaml/edit.ts'
 import { checkSite } from './check.ts'
 import type { FileEdits } from './edit.ts'
 import { roleOf } from './files.ts'
-import { type Author, type Repository, commitPaths, dirtyPaths, openRepository, stagePaths } from './git.ts'
+import { type Author, type Repository, commitPaths, dirtyPaths, headCommit, openRepository, stagePaths } from './git.ts'
 import { journaled, recover } from './journal.ts'
 import { siteInvalid } from './problems.ts'
 import { type Site, openSite } from './site.ts'
@@ -17,7 +17,7 @@ export interface Workspace {
   readonly dir: string
   readonly repo: Repository
   open(previous?: Site): Promise<Site>
-  /** All or nothing. What would make the site invalid is refused, and no file is touched. */
+  /** All or nothing: what would make the site invalid is refused, and no file is touched. No files: it was so already. */
   change(
     plan: (site: Site) => FileEdits | Promise<FileEdits>,
     message: string,
@@ -43,6 +43,8 @@ export async function openWorkspace(dir: string): Promise<Workspace> {
       const problems = checkSite(await openSite(overlaySource(source, contents), site))
       if (problems.length > 0) throw siteInvalid(problems)
       const before = new Map(await Promise.all(files.map(async path => [path, await contentOf(dir, path)] as const)))
+      const isSame = files.every(path => contents.get(path)?.equals(before.get(path) ?? Buffer.alloc(0)) === true)
+      if (isSame) return { commit: await headCommit(repo), files: [] }
       return journaled(repo, files, async () => {
         try {
           for (const [path, content] of contents) await write(join(dir, path), content)

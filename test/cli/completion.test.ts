@@ -197,7 +197,7 @@ describe('bash', () => {
     await mkdir(join(dir, 'with space'))
     await writeFile(join(dir, 'with space/backup.db'), '')
     await using screen = shell.start(dir, {})
-    expect(await lineAfter(shell, screen, 'muster restore with\t\tback\t')).toBe('muster restore with space/backup.db')
+    expect(await lineAfter(shell, screen, 'muster restore with\tback\t')).toBe('muster restore with space/backup.db')
   })
 
   it('has a script that shellcheck finds nothing wrong with', async () => {

@@ -107,10 +107,14 @@ async function make(call: Call<EditOptions>, change: Change): Promise<void> {
   const message = options.message ?? change.message
   const dir = options.site ?? io.env['MUSTER_SITE']
   const edited = dir === undefined ? await byServer(call, change, message) : await here(dir, change, message)
-  await out.result(edited, () => [
-    `${edited.files.join(', ')}: committed as ${edited.commit.slice(0, 10)} "${message}"`,
-    ...(options.apply === true ? [] : ['next: muster site diff, then muster site apply']),
-  ])
+  await out.result(edited, () =>
+    edited.files.length === 0
+      ? ['nothing to change: the site says so already']
+      : [
+          `${edited.files.join(', ')}: committed as ${edited.commit.slice(0, 10)} "${message}"`,
+          ...(options.apply === true ? [] : ['next: muster site diff, then muster site apply']),
+        ],
+  )
   if (options.apply === true) await applyAfterEdit(io, out, options)
 }
 
