@@ -79,6 +79,8 @@ test.each([
   expect(plural(count, word)).toBe(said)
 })
 
+const bold = (world: World): string => new Output(memoryIo(world), 'table').style('bold', 'n001')
+
 describe('Output', () => {
   const value = { name: 'n001', groups: ['compute', 'gpu'], port: '1', image: null }
   const written = async (format: 'table' | 'json' | 'yaml'): Promise<string> => {
@@ -126,8 +128,6 @@ image: null
     new Output(io, 'json').note('3 errors')
     expect(io.said).toEqual({ stdout: '', stderr: '3 errors\n' })
   })
-
-  const bold = (world: World): string => new Output(memoryIo(world), 'table').style('bold', 'n001')
 
   test.each<[string, World, string]>([
     ['on a terminal', { terminal: ['stdout'] }, '\x1b[1mn001\x1b[22m'],

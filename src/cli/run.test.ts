@@ -209,10 +209,10 @@ hint:  is it running? start it with: muster serve
   })
 })
 
-describe('what a server answers', () => {
-  const answered = (token: string, words = 'status'): Promise<Ran> =>
-    run(words.split(' '), { env: { MUSTER_SERVER: url, MUSTER_TOKEN: token } })
+const answered = (token: string, words = 'status'): Promise<Ran> =>
+  run(words.split(' '), { env: { MUSTER_SERVER: url, MUSTER_TOKEN: token } })
 
+describe('what a server answers', () => {
   test.each([
     ['401/TOKEN_MISSING', 4],
     ['401/TOKEN_INVALID', 4],

@@ -74,13 +74,13 @@ describe('examples', () => {
   })
 })
 
-describe('options', () => {
-  const used = (flags: string): string[] => flags.split(/[ ,]+/).filter(word => word.startsWith('-'))
+const used = (flags: string): string[] => flags.split(/[ ,]+/).filter(word => word.startsWith('-'))
 
+describe('options', () => {
   test.each(typed)('$name has none that is also a global one', ({ spec }) => {
-    const globals = globalOptions.flatMap(({ flags }) => used(flags))
+    const globals = new Set(['-h', '--help', '-V', '--version', ...globalOptions.flatMap(({ flags }) => used(flags))])
     const own = (spec.options ?? []).flatMap(({ flags }) => used(flags))
-    expect(own.filter(flag => globals.includes(flag) || ['-h', '--help', '-V', '--version'].includes(flag))).toEqual([])
+    expect(own.filter(flag => globals.has(flag))).toEqual([])
     expect(new Set(own).size).toBe(own.length)
   })
 
@@ -122,10 +122,8 @@ async function parsed(line: string): Promise<{ command: string; words: string[] 
 
 /** What the shell would give to muster: without pipes, redirections and quotes. */
 function musterWords(line: string): string[] {
-  const [part = ''] = line
-    .replace(/^source <\((.*)\)$/, '$1')
-    .split(' | ')
-    .filter(stage => stage.startsWith('muster '))
+  const stages = line.replace(/^source <\((.*)\)$/, '$1').split(' | ')
+  const part = stages.find(stage => stage.startsWith('muster ')) ?? ''
   return [...part.replace(/ [<>] \S+/, '').matchAll(/(?:'[^']*'|"[^"]*"|[^\s'"]+)+/g)].map(([word]) =>
     word.replaceAll(/'([^']*)'|"([^"]*)"/g, '$1$2'),
   )

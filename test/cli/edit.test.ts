@@ -35,8 +35,8 @@ afterAll(async () => {
 
 interface Way {
   readonly way: string
-  site(): string
-  edit(words: string | readonly string[]): Promise<Ran>
+  readonly site: () => string
+  readonly edit: (words: string | readonly string[]) => Promise<Ran>
 }
 const ways: readonly Way[] = [
   {
@@ -52,6 +52,8 @@ const ways: readonly Way[] = [
 ]
 const NODES = SITE['nodes.yaml'] ?? ''
 const GPU = SITE['groups/gpu.yaml'] ?? ''
+
+const comments = (text: string): string[] => text.match(/#.*/g) ?? []
 
 describe.each(ways)('$way', ({ edit, site }) => {
   const file = (path: string): Promise<string> => readFile(join(site(), path), 'utf8')
@@ -145,7 +147,6 @@ describe.each(ways)('$way', ({ edit, site }) => {
   it('keeps every comment, whatever is edited', async () => {
     for (const words of ['node set n001 vars.a=1', 'node set n[001-004] vars.b=2', 'node rm n004 -y', 'node add x1'])
       expect((await edit(words)).status).toBe(0)
-    const comments = (text: string): string[] => text.match(/#.*/g) ?? []
     expect(comments(await file('nodes.yaml'))).toEqual(comments(NODES))
   })
 
@@ -203,6 +204,12 @@ describe.each(ways)('$way', ({ edit, site }) => {
   })
 })
 
+const withoutConfig = (env: Record<string, string>, words: string): Promise<Ran> => {
+  const kept = Object.entries({ ...BASE_ENV, ...env }).filter(([name]) => !/^GIT_CONFIG_(COUNT|KEY|VALUE)/.test(name))
+  const clear = ['-i', ...kept.map(([name, value]) => `${name}=${value}`), 'muster', ...words.split(' ')]
+  return run('env', clear, { cwd: localSite })
+}
+
 describe('whose edits they are', () => {
   it('of the server: those of the token', async () => {
     const made = await muster('token create rita --role operator', { env: server.env })
@@ -215,12 +222,6 @@ describe('whose edits they are', () => {
     await muster('node set n002 vars.by=ada --site .', { cwd: localSite })
     expect(await git(localSite, 'log', '-1', '--format=%an <%ae>')).toBe('Ada <ada@example.org>\n')
   })
-
-  const withoutConfig = (env: Record<string, string>, words: string): Promise<Ran> => {
-    const kept = Object.entries({ ...BASE_ENV, ...env }).filter(([name]) => !/^GIT_CONFIG_(COUNT|KEY|VALUE)/.test(name))
-    const clear = ['-i', ...kept.map(([name, value]) => `${name}=${value}`), 'muster', ...words.split(' ')]
-    return run('env', clear, { cwd: localSite })
-  }
 
   it('in a checkout: of whom the environment says, where git was told nothing', async () => {
     const env = {

@@ -11,7 +11,7 @@ beforeAll(async () => {
 })
 afterAll(() => rm(dir, { recursive: true }))
 
-type Case = readonly [words: readonly string[], stdout: string, options?: RunOptions]
+type Case = [words: readonly string[], stdout: string, options?: RunOptions]
 
 describe('without a site', () => {
   test.each<Case>([
@@ -78,7 +78,7 @@ describe('without a site', () => {
 })
 
 describe('groups and wildcards', () => {
-  const CASES: readonly Case[] = [
+  const CASES: Case[] = [
     [['fold', '@compute'], 'gpu[01-02],n[001-004]\n'],
     [['fold', '@compute!@gpu'], 'n[001-004]\n'],
     [['fold', '@compute', '-x', '@gpu'], 'n[001-004]\n'],

@@ -57,10 +57,10 @@ describe('bin/muster', () => {
   })
 })
 
-describe('in a pipe', () => {
-  const shell = (script: string): ReturnType<typeof run> =>
-    run('bash', ['-c', `set -o pipefail; ${script}`], { env: { MUSTER_SITE: join(dir, 'site') } })
+const shell = (script: string): ReturnType<typeof run> =>
+  run('bash', ['-c', `set -o pipefail; ${script}`], { env: { MUSTER_SITE: join(dir, 'site') } })
 
+describe('in a pipe', () => {
   it('does not complain about a reader that has seen enough', async () => {
     expect(await shell("muster nodeset expand -s '\\n' 'n[1-200000]' | head -1")).toEqual({
       status: 0,

@@ -212,6 +212,18 @@ hint:  make a key with: muster secret keygen --key FILE
   })
 })
 
+async function commandLines(): Promise<string[]> {
+  const processes = (await readdir('/proc')).filter(name => /^\d+$/.test(name))
+  return Promise.all(processes.map(id => readFile(`/proc/${id}/cmdline`, 'latin1').catch(() => '')))
+}
+
+async function filesWith(text: string): Promise<string[]> {
+  const { stdout } = await exec('grep', ['--recursive', '--files-with-matches', '--fixed-strings', text, dir], {
+    allow: [1],
+  })
+  return stdout.toString('utf8').split('\n').filter(Boolean)
+}
+
 describe('the value appears nowhere', () => {
   const HIDDEN = 'Tr0ub4dor&3-never-to-be-seen'
 
@@ -224,10 +236,9 @@ describe('the value appears nowhere', () => {
     })
     program.child.stdin?.end(HIDDEN)
     const lines = new Set<string>()
-    let over = false
-    const ended = program.ended.finally(() => (over = true))
-    while (!over) for (const line of await commandLines()) lines.add(line)
-    expect(await ended).toBe(0)
+    const running = (): boolean => program.child.exitCode === null && program.child.signalCode === null
+    while (running()) for (const line of await commandLines()) lines.add(line)
+    expect(await program.ended).toBe(0)
     expect([...lines].some(line => line.includes('defaults.vars.hidden'))).toBe(true)
     expect([...lines].filter(line => line.includes(HIDDEN))).toEqual([])
     expect(program.stdout + program.stderr).not.toContain(HIDDEN)
@@ -259,30 +270,20 @@ describe('the value appears nowhere', () => {
       expect(stdout + stderr).not.toContain('BEGIN AGE')
     }
   })
-
-  async function commandLines(): Promise<string[]> {
-    const processes = (await readdir('/proc')).filter(name => /^\d+$/.test(name))
-    return Promise.all(processes.map(id => readFile(`/proc/${id}/cmdline`, 'latin1').catch(() => '')))
-  }
-
-  async function filesWith(text: string): Promise<string[]> {
-    const { stdout } = await exec('grep', ['--recursive', '--files-with-matches', '--fixed-strings', text, dir], {
-      allow: [1],
-    })
-    return stdout.toString('utf8').split('\n').filter(Boolean)
-  }
 })
 
-describe('edit', () => {
-  const editor = async (script: string): Promise<string> => {
-    const file = join(dir, 'editor')
-    await writeFile(file, `#!/bin/sh\n${script}\n`, { mode: 0o755 })
-    return file
-  }
-  const edit = (EDITOR: string, more: Env = {}): Promise<Ran> =>
-    secret(`edit site.yaml defaults.vars.edited --key ${key}`, undefined, { EDITOR, ...more })
-  const value = (): Promise<string> => opened('site.yaml', 'defaults.vars.edited')
+const editor = async (script: string): Promise<string> => {
+  const file = join(dir, 'editor')
+  await writeFile(file, `#!/bin/sh\n${script}\n`, { mode: 0o755 })
+  return file
+}
 
+const edit = (EDITOR: string, more: Env = {}): Promise<Ran> =>
+  secret(`edit site.yaml defaults.vars.edited --key ${key}`, undefined, { EDITOR, ...more })
+
+const value = (): Promise<string> => opened('site.yaml', 'defaults.vars.edited')
+
+describe('edit', () => {
   beforeAll(() => secret('set site.yaml defaults.vars.edited', 'old value'))
 
   it('shows the editor what there is, and takes what it leaves', async () => {
@@ -394,12 +395,12 @@ describe('ls', () => {
   })
 })
 
-describe('rotate', () => {
-  const second = (): string => join(dir, 'second.key')
+const second = (): string => join(dir, 'second.key')
 
+describe('rotate', () => {
   it('opens every secret to a recipient that was added, and leaves the values as they are', async () => {
     expect((await secret(`keygen --key ${second()}`)).status).toBe(0)
-    await expect(opened('site.yaml', 'defaults.vars.password', second())).rejects.toThrow()
+    await expect(opened('site.yaml', 'defaults.vars.password', second())).rejects.toThrow('failed with exit status 1')
     const ran = await secret(`rotate --key ${key}`)
     expect({ ...ran, stdout: normalise(ran.stdout) }).toEqual({
       status: 0,
@@ -424,7 +425,7 @@ describe('rotate', () => {
     await writeFile(file, (await readFile(file, 'utf8')).replace(new RegExp(`${first},? ?`), ''))
     await git(site, 'commit', '--quiet', '--all', '-m', 'Somebody left')
     expect((await secret(`rotate --key ${second()}`)).status).toBe(0)
-    await expect(opened('site.yaml', 'defaults.vars.password', key)).rejects.toThrow()
+    await expect(opened('site.yaml', 'defaults.vars.password', key)).rejects.toThrow('failed with exit status 1')
     expect(await opened('site.yaml', 'defaults.vars.password', second())).toBe(VALUE)
   })
 

@@ -34,15 +34,16 @@ async function answered(words: string, keys: string): Promise<Ran & { readonly p
   return { status, stdout: screen.stdout, stderr: '', plain: normalise(screen.plain) }
 }
 
+const applied = async (): Promise<number> =>
+  (JSON.parse((await lab.muster('status --json')).stdout) as { generation: { number: number } | null }).generation
+    ?.number ?? 0
+
 describe('site apply', () => {
   let generation = 0
   beforeEach(async () => {
     generation += 1
     await lab.muster(`node set n001 vars.turn=${generation}`)
   })
-  const applied = async (): Promise<number> =>
-    (JSON.parse((await lab.muster('status --json')).stdout) as { generation: { number: number } | null }).generation
-      ?.number ?? 0
 
   it('goes on with y', async () => {
     const { status, plain } = await answered('site apply', 'y\r')
@@ -155,6 +156,8 @@ describe('a secret', () => {
   })
 })
 
+const still = (text: string): string => plainText(text).replaceAll(/\d+[smhd] ago/g, 'AGO')
+
 describe('colours', () => {
   const CASES: readonly [words: string, coloured: string, status?: number][] = [
     ['node show gpu01', '\x1b[1mgpu01\x1b[22m  desired state'],
@@ -192,7 +195,6 @@ describe('colours', () => {
       await using screen = at(words)
       await screen.ended
       const piped = await lab.muster(words)
-      const still = (text: string): string => plainText(text).replaceAll(/\d+[smhd] ago/g, 'AGO')
       expect(still(screen.stdout)).toBe(still(piped.stdout))
     }
   })

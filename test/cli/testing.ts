@@ -6,6 +6,7 @@ import { mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises'
 import { homedir, tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { stripVTControlCharacters } from 'node:util'
 import { parse } from 'yaml'
 import { exec } from '../../src/lib/exec.ts'
 
@@ -145,7 +146,7 @@ export function terminal(command: string, options: { readonly cwd?: string; read
 }
 
 /** Without escape sequences and carriage returns. */
-export const plainText = (text: string): string => text.replaceAll(/\x1b\[[\d;?]*[A-Za-z]|\r/g, '')
+export const plainText = (text: string): string => stripVTControlCharacters(text).replaceAll('\r', '')
 
 /** A small site that has one of everything, comments included. */
 export const SITE: Readonly<Record<string, string>> = {
