@@ -117,7 +117,15 @@ const withQuery = (path: string, query: Query): string => {
 async function readJson(response: IncomingMessage): Promise<unknown> {
   const chunks: Buffer[] = []
   for await (const chunk of response) chunks.push(chunk as Buffer)
-  return JSON.parse(Buffer.concat(chunks).toString('utf8'))
+  const text = Buffer.concat(chunks).toString('utf8')
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    throw new MusterError('INTERNAL', 'the server answered with something that is not JSON', {
+      cause: error,
+      hint: 'is it really a muster server? check --server and MUSTER_SERVER',
+    })
+  }
 }
 
 async function problemOf(response: IncomingMessage): Promise<MusterError> {

@@ -93,11 +93,14 @@ export function renderReference(commands: readonly CommandSpec[], globals: reado
   return `${lines.join('\n').trimEnd()}\n`
 }
 
-const optionLines = ({ flags, about, default: value }: OptionSpec): string[] => [
-  '.TP',
-  `.B ${escape(flags)}`,
-  text(typeof value === 'string' ? `${about} (default ${JSON.stringify(value)})` : about),
-]
+const optionLines = ({ flags, about, choices, default: value }: OptionSpec): string[] => {
+  const notes = [
+    choices && `one of ${choices.join(', ')}`,
+    typeof value === 'string' && `default ${JSON.stringify(value)}`,
+  ]
+  const known = notes.filter(note => typeof note === 'string')
+  return ['.TP', `.B ${escape(flags)}`, text(known.length === 0 ? about : `${about} (${known.join('; ')})`)]
+}
 
 const escape = (words: string): string => words.replaceAll('\\', '\\e').replaceAll('-', '\\-').replaceAll('"', '\\(dq')
 /** A line that begins with a dot or a quote would be a command to troff. */

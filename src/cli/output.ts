@@ -45,7 +45,7 @@ const hasColour = ({ env, stdout }: Io): boolean =>
 /** Aligned columns; the last one may be as long as it likes. */
 export function table(header: readonly string[], rows: readonly (readonly string[])[]): string[] {
   const all = [header, ...rows]
-  const widths = header.map((_, column) => Math.max(...all.map(row => (row[column] ?? '').length)))
+  const widths = header.map((_, column) => all.reduce((width, row) => Math.max(width, row[column]?.length ?? 0), 0))
   return all.map(row =>
     row
       .map((cell, column) => cell.padEnd(widths[column] ?? 0))

@@ -5,7 +5,7 @@ import type { Site } from '../../site/site.ts'
 import { confirm } from '../ask.ts'
 import { connect } from '../connect.ts'
 import type { Call } from '../define.ts'
-import { applyAfterEdit } from './site-server.ts'
+import { appliedLines, applyAfterEdit } from './site-server.ts'
 
 interface EditOptions {
   readonly message?: string
@@ -107,15 +107,14 @@ async function make(call: Call<EditOptions>, change: Change): Promise<void> {
   const message = options.message ?? change.message
   const dir = options.site ?? io.env['MUSTER_SITE']
   const edited = dir === undefined ? await byServer(call, change, message) : await here(dir, change, message)
-  await out.result(edited, () =>
+  const applied = options.apply === true ? await applyAfterEdit(io, options) : undefined
+  await out.result({ ...edited, ...(applied && { applied }) }, () => [
     edited.files.length === 0
-      ? ['nothing to change: the site says so already']
-      : [
-          `${edited.files.join(', ')}: committed as ${edited.commit.slice(0, 10)} "${message}"`,
-          ...(options.apply === true ? [] : ['next: muster site diff, then muster site apply']),
-        ],
-  )
-  if (options.apply === true) await applyAfterEdit(io, out, options)
+      ? 'nothing to change: the site says so already'
+      : `${edited.files.join(', ')}: committed as ${edited.commit.slice(0, 10)} "${message}"`,
+    ...(applied === undefined ? [] : appliedLines(out, applied)),
+    ...(applied === undefined && edited.files.length > 0 ? ['next: muster site diff, then muster site apply'] : []),
+  ])
 }
 
 const byServer = (
@@ -134,15 +133,18 @@ async function here(dir: string, change: Change, message: string): Promise<Edite
 
 /** 'boot.args+=quiet' → { 'boot.args+': ['quiet'] }; 'boot.root=ram' → { 'boot.root': 'ram' }; 'boot.root=' → null, taken out. */
 export function parseSettings(words: readonly string[]): Settings {
-  return Object.fromEntries(
-    words.map(word => {
-      const [, path, append, text] = /^([^=]+?)(\+?)=(.*)$/s.exec(word) ?? []
-      if (path === undefined || text === undefined)
-        throw new MusterError('USAGE', `${word} is not a setting: write path=value`)
-      const value = text === '' ? null : parseValue(word, text)
-      return append === '+' ? [`${path}+`, Array.isArray(value) ? value : [value]] : [path, value]
-    }),
-  )
+  const settings: Record<string, unknown> = {}
+  for (const word of words) {
+    const [, path, append, text] = /^([^=]+?)(\+?)=(.*)$/s.exec(word) ?? []
+    if (path === undefined || text === undefined)
+      throw new MusterError('USAGE', `${word} is not a setting: write path=value`)
+    const value = text === '' ? null : parseValue(word, text)
+    if (append === '+') {
+      const before = settings[`${path}+`]
+      settings[`${path}+`] = [...(Array.isArray(before) ? before : []), ...(Array.isArray(value) ? value : [value])]
+    } else settings[path] = value
+  }
+  return settings
 }
 
 function someSettings(words: readonly string[]): Settings {

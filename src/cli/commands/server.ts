@@ -5,6 +5,7 @@ import { MusterError } from '../../lib/errors.ts'
 import { patiently } from '../ask.ts'
 import { connect } from '../connect.ts'
 import type { Call } from '../define.ts'
+import { wholeNumber } from '../numbers.ts'
 import { plural, table } from '../output.ts'
 
 interface Status {
@@ -33,8 +34,8 @@ export async function events({
   options,
 }: Call<{ follow?: boolean; after?: string; kind?: string; limit: string }>): Promise<void> {
   const client = connect(io, options)
-  const limit = count(options.limit)
-  const query = { kind: options.kind, after: options.after === undefined ? undefined : count(options.after) }
+  const limit = wholeNumber(options.limit, 1)
+  const query = { kind: options.kind, after: options.after === undefined ? undefined : wholeNumber(options.after, 0) }
   if (options.follow === true) {
     for await (const event of client.events(query)) out.line(out.isForPeople ? eventLine(event) : JSON.stringify(event))
     throw new MusterError('SERVER_UNREACHABLE', 'the server closed the stream')
@@ -62,7 +63,7 @@ function summaryOf({ data }: EventReply): string {
 
 export async function audit({ io, out, options }: Call<{ limit: string }>): Promise<void> {
   const { items } = await connect(io, options).get<{ items: EventReply[] }>('/api/v1/events', {
-    limit: count(options.limit),
+    limit: wholeNumber(options.limit, 1),
     order: 'newest',
   })
   const changes = items.filter(event => event.from !== undefined)
@@ -84,10 +85,4 @@ export async function audit({ io, out, options }: Call<{ limit: string }>): Prom
 export async function backup({ io, out, args: [file = ''], options }: Call): Promise<void> {
   await patiently(io, 'saving', connect(io, options).download('/api/v1/backup', resolve(io.cwd, file)))
   await out.result({ file }, () => [`saved to ${file}; put it back with: muster restore ${file}`])
-}
-
-function count(text: string): number {
-  const number = Number(text)
-  if (!Number.isSafeInteger(number) || number < 0) throw new MusterError('USAGE', `${text} is not a whole number`)
-  return number
 }

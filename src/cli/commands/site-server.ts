@@ -7,6 +7,7 @@ import { confirm, patiently } from '../ask.ts'
 import { connect, siteDir } from '../connect.ts'
 import type { Call } from '../define.ts'
 import type { GlobalOptions, Io } from '../io.ts'
+import { wholeNumber } from '../numbers.ts'
 import { type Output, ago, plural, table } from '../output.ts'
 
 const SHOWN = 40
@@ -51,7 +52,8 @@ export async function apply({ io, out, options }: Call<{ yes?: boolean; allowDir
   const client = connect(io, options)
   const allowDirty = options.allowDirty ?? false
   const plan = await patiently(io, 'comparing', client.get<PlanReply>('/api/v1/site/plan', { allowDirty }))
-  if (out.isForPeople) for (const line of diffLines(out, plan.diff)) out.line(line)
+  // Not yet a result, but what the question is about.
+  if (out.isForPeople) for (const line of diffLines(out, plan.diff)) out.note(line)
   if (plan.diff.nodes > 0) await confirm(io, `apply to ${plural(plan.diff.nodes, 'node')}?`, options.yes)
   const { tree, generation } = plan
   const applied = await patiently(
@@ -63,8 +65,9 @@ export async function apply({ io, out, options }: Call<{ yes?: boolean; allowDir
 }
 
 export async function log({ io, out, options }: Call<{ limit: string }>): Promise<void> {
+  const limit = wholeNumber(options.limit, 1)
   const { items } = await connect(io, options).get<{ items: Generation[] }>('/api/v1/site/generations')
-  const shown = items.slice(0, Number(options.limit))
+  const shown = items.slice(0, limit)
   const now = new Date()
   await out.result(shown, () =>
     table(
@@ -96,7 +99,7 @@ export async function revert({ io, out, args: [number], options }: Call<{ yes?: 
     'reverting',
     client.send<AppliedReply>('POST', '/api/v1/site/revert', { generation: target.number }),
   )
-  await out.result(applied, () => [...diffLines(out, applied.diff), appliedLine(applied)])
+  await out.result(applied, () => appliedLines(out, applied))
 }
 
 function targetOf(items: readonly Generation[], number: string | undefined): Generation {
@@ -110,10 +113,13 @@ function targetOf(items: readonly Generation[], number: string | undefined): Gen
 }
 
 /** What an edit is followed by when it should take effect at once. */
-export async function applyAfterEdit(io: Io, out: Output, options: GlobalOptions): Promise<void> {
-  const applied = await connect(io, options).send<AppliedReply>('POST', '/api/v1/site/apply', {})
-  if (out.isForPeople) for (const line of [...diffLines(out, applied.diff), appliedLine(applied)]) out.line(line)
-}
+export const applyAfterEdit = (io: Io, options: GlobalOptions): Promise<AppliedReply> =>
+  connect(io, options).send<AppliedReply>('POST', '/api/v1/site/apply', {})
+
+export const appliedLines = (out: Output, applied: AppliedReply): string[] => [
+  ...diffLines(out, applied.diff),
+  appliedLine(applied),
+]
 
 const appliedLine = ({ generation, unchanged }: AppliedReply): string =>
   unchanged
