@@ -9,9 +9,13 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   })
 }
 // A reader that has seen enough (`muster node ls | head`) is no error.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1))
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code === 'EPIPE') process.exit(0)
+  process.stderr.write(`error: cannot print: ${error.message}\nhint:  is there room where the output goes?\n`)
+  process.exit(1)
+})
 
-process.exitCode = await runCli(process.argv.slice(2), {
+const status = await runCli(process.argv.slice(2), {
   env: process.env,
   cwd: process.cwd(),
   stdin: process.stdin,
@@ -19,3 +23,6 @@ process.exitCode = await runCli(process.argv.slice(2), {
   stderr: process.stderr,
   interrupted: interrupt.signal,
 })
+// What still waits for the network or the terminal must not keep an interrupted command alive.
+if (interrupt.signal.aborted) process.exit(status)
+process.exitCode = status

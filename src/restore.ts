@@ -1,3 +1,4 @@
+import { access } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { confirm } from './cli/ask.ts'
 import type { Call } from './cli/define.ts'
@@ -14,9 +15,15 @@ export async function restore({
   const data = resolve(io.cwd, options.data)
   await confirm(io, `replace the state in ${options.data} by ${file}?`, options.yes)
   await makeDirectory(data, 0o700)
-  await restoreSqlite(resolve(io.cwd, file), join(data, 'state.db'))
+  const state = join(data, 'state.db')
+  const hadState = await access(state).then(
+    () => true,
+    () => false,
+  )
+  await restoreSqlite(resolve(io.cwd, file), state)
   await out.result({ restored: file, data }, () => [
-    `${file} restored into ${options.data}; what was there is kept as state.db.before-restore`,
+    `${file} restored into ${options.data}`,
+    ...(hadState ? ['what was there is kept beside it as state.db.before-restore'] : []),
     'next: start the server',
   ])
 }

@@ -134,6 +134,9 @@ async function problemOf(response: IncomingMessage): Promise<MusterError> {
   if (code === undefined || message === undefined || !isErrorCode(code)) {
     return new MusterError('INTERNAL', `the server answered with status ${response.statusCode}`)
   }
+  if (code === 'REQUEST_INVALID') {
+    return new MusterError('USAGE', `the server does not take that: ${details?.join('; ') || message}`)
+  }
   return new MusterError(code, message, {
     ...(hint !== undefined && { hint }),
     ...(details !== undefined && { details }),

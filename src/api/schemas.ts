@@ -110,6 +110,7 @@ export const SetNodes = z.strictObject({ nodes: z.string().min(1).max(100_000), 
 export const RemoveNodes = z.strictObject({ nodes: z.string().min(1).max(100_000), message: Message })
 export const AddGroup = z.strictObject({ name: z.string().min(1).max(63), set: Settings.default({}), message: Message })
 export const SetGroup = z.strictObject({ set: Settings, message: Message })
+export const RemoveGroup = z.strictObject({ message: Message })
 export const EditReply = z.strictObject({ commit: z.string(), files: z.array(z.string()) })
 
 export const GroupList = z.strictObject({

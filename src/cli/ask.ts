@@ -1,5 +1,5 @@
 import { createInterface } from 'node:readline/promises'
-import { MusterError } from '../lib/errors.ts'
+import { MusterError, messageOf } from '../lib/errors.ts'
 import type { Io } from './io.ts'
 
 /** Goes on only with a yes: the flag, or an answer at the terminal. Off a terminal it never waits for one. */
@@ -8,12 +8,19 @@ export async function confirm(io: Io, question: string, yes: boolean | undefined
   if (io.stdin.isTTY !== true) throw new MusterError('CONFIRMATION_NEEDED', `not confirmed: ${question}`)
   const terminal = createInterface({ input: io.stdin, output: io.stderr })
   try {
-    const answer = await terminal.question(`${question} [y/N] `, { signal: io.interrupted })
+    const answer = await answerOf(terminal.question(`${question} [y/N] `, { signal: io.interrupted }))
     if (!/^y(es)?$/i.test(answer.trim())) throw new MusterError('ABORTED', 'not confirmed')
   } finally {
     terminal.close()
   }
 }
+
+/** Ctrl-D, the end of input, is no answer; Ctrl-C goes on as what it is. */
+export const answerOf = (asked: Promise<string>): Promise<string> =>
+  asked.catch((error: unknown) => {
+    if (messageOf(error).includes('Ctrl+D')) return ''
+    throw error
+  })
 
 /** Tells what is being waited for, once it takes longer than people like to wait without a word. */
 export async function patiently<Result>(io: Io, doing: string, work: Promise<Result>): Promise<Result> {

@@ -7,10 +7,13 @@ import type { GlobalOptions, Io } from './io.ts'
 const DEFAULT_SOCKET = '/var/lib/muster/muster.sock'
 
 export function connect(io: Io, options: GlobalOptions): ApiClient {
-  return new ApiClient({
-    server: options.server ?? io.env['MUSTER_SERVER'] ?? DEFAULT_SOCKET,
-    token: io.env['MUSTER_TOKEN'],
-  })
+  const server = options.server ?? io.env['MUSTER_SERVER'] ?? DEFAULT_SOCKET
+  if (/^[\w.-]+:\d+$/.test(server)) {
+    throw new MusterError('USAGE', `${server} is not a server address`, {
+      hint: `write http://${server}, or the path of a socket`,
+    })
+  }
+  return new ApiClient({ server, token: io.env['MUSTER_TOKEN'] })
 }
 
 /** The site that was named, or the one the current directory is in. */

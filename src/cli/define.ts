@@ -48,9 +48,14 @@ export interface CommandSpec {
   readonly action?: () => Promise<Action>
   readonly commands?: readonly CommandSpec[]
   readonly hidden?: boolean
+  /** It takes care of Ctrl-C itself, because it has something to clean up; others just end. */
+  readonly stopsItself?: boolean
 }
 
-export function buildCommand(spec: CommandSpec, run: (action: Action, command: Command) => Promise<void>): Command {
+/** Runs the action of a command that was typed. */
+export type Run = (action: Action, command: Command, spec: CommandSpec) => Promise<void>
+
+export function buildCommand(spec: CommandSpec, run: Run): Command {
   const command = new Command(spec.name)
     .summary(spec.about)
     .description([spec.about, spec.details].filter(Boolean).join('\n\n'))
@@ -64,7 +69,7 @@ export function buildCommand(spec: CommandSpec, run: (action: Action, command: C
   for (const child of spec.commands ?? [])
     command.addCommand(buildCommand(child, run), { hidden: child.hidden === true })
   const load = spec.action
-  if (load !== undefined) command.action(async () => run(await load(), command))
+  if (load !== undefined) command.action(async () => run(await load(), command, spec))
   return command
 }
 

@@ -59,7 +59,7 @@ const site: CommandSpec = {
       examples: [
         'muster site check',
         'muster site check examples/site',
-        'muster site check -o json | jq .problems[].file',
+        "muster site check -o json | jq '.problems[].file'",
       ],
       action: async () => (await import('./commands/site-files.ts')).check,
     },
@@ -198,7 +198,7 @@ const node: CommandSpec = {
         applyAfter,
       ],
       examples: [
-        "muster node add 'n[129-132]' groups=[compute]",
+        "muster node add 'n[129-132]' 'groups=[compute]' --cluster prod",
         'muster node add spare1 interfaces.prov.mac=52:54:00:12:34:56',
       ],
       action: async () => (await import('./commands/edit.ts')).nodeAdd,
@@ -248,7 +248,7 @@ const group: CommandSpec = {
       about: 'Add a group to the site and commit',
       args: [{ name: '<group>', about: 'name of the new group' }, settings],
       options: [message, applyAfter],
-      examples: ['muster group add bigmem groups=[compute] vars.memory=2048'],
+      examples: ["muster group add bigmem 'groups=[compute]' vars.memory=2048"],
       action: async () => (await import('./commands/edit.ts')).groupAdd,
     },
     {
@@ -307,6 +307,7 @@ const secret: CommandSpec = {
       ],
       options: [keyFile, message],
       examples: ['muster secret edit site.yaml defaults.vars.motd_token'],
+      stopsItself: true,
       action: async () => (await import('./commands/secret.ts')).edit,
     },
     {
@@ -382,6 +383,7 @@ export const commands: readonly CommandSpec[] = [
       },
     ],
     examples: ['muster serve --site /srv/site', 'muster serve --site . --data ./data --listen 127.0.0.1:7171'],
+    stopsItself: true,
     action: async () => (await import('../serve.ts')).serve,
   },
   site,
@@ -413,7 +415,7 @@ export const commands: readonly CommandSpec[] = [
       { flags: '--kind <kind>', about: 'only these, such as site.applied or site.*' },
       { flags: '-n, --limit <count>', about: 'how many', default: '50' },
     ],
-    examples: ['muster events', 'muster events --follow --kind site.*', 'muster events --after 1200 -o json'],
+    examples: ['muster events', "muster events --follow --kind 'site.*'", 'muster events --after 1200 -o json'],
     action: async () => (await import('./commands/server.ts')).events,
   },
   {
@@ -446,7 +448,11 @@ export const commands: readonly CommandSpec[] = [
     name: 'completion',
     about: 'Print the completion script for a shell',
     args: [{ name: '<shell>', about: 'which shell', choices: ['bash', 'zsh', 'fish'] }],
-    examples: ['source <(muster completion bash)', 'muster completion fish > ~/.config/fish/completions/muster.fish'],
+    examples: [
+      'source <(muster completion bash)',
+      'muster completion zsh > ~/.zfunc/_muster',
+      'muster completion fish > ~/.config/fish/completions/muster.fish',
+    ],
     action: async () => (await import('./commands/completion.ts')).completion,
   },
   {

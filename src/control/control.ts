@@ -3,6 +3,7 @@ import { Mutex } from '../lib/mutex.ts'
 import { fold } from '../lib/nodeset/index.ts'
 import { checkSite } from '../site/check.ts'
 import { type SiteDiff, diffSites } from '../site/diff.ts'
+import { locate } from '../site/explain.ts'
 import type { FileEdits } from '../site/edit.ts'
 import {
   type Repository,
@@ -18,7 +19,6 @@ import {
   treeOf,
 } from '../site/git.ts'
 import { journaled } from '../site/journal.ts'
-import { valueAt } from '../site/layers.ts'
 import { siteInvalid } from '../site/problems.ts'
 import { checkSecrets } from '../site/secrets.ts'
 import { type Site, openSite } from '../site/site.ts'
@@ -237,16 +237,4 @@ function refuseDirty(dirty: readonly string[]): void {
   if (dirty.length === 0) return
   const shown = dirty.slice(0, 5).join(', ') + (dirty.length > 5 ? ` and ${dirty.length - 5} more` : '')
   throw new MusterError('SITE_DIRTY', `the site has changes that are not committed: ${shown}`)
-}
-
-/** file:line of a node's value, or of the nearest thing above it. */
-function locate(site: Site, name: string, path: readonly string[]): string | undefined {
-  const node = site.nodes.get(name)
-  if (node === undefined) return undefined
-  const root = site.layersOf(node)
-  for (let length = path.length; length > 0; length--) {
-    const origin = valueAt(root, path.slice(0, length))?.origin
-    if (origin !== undefined) return `${origin.layer.file}:${origin.line}`
-  }
-  return undefined
 }

@@ -1,4 +1,4 @@
-import type { Plain } from '../site/resolve.ts'
+import type { Plain } from '../site/paths.ts'
 import type { Site } from '../site/site.ts'
 import type { Change, Store } from '../state/store.ts'
 

@@ -9,7 +9,7 @@ import {
 import { didYouMean } from '../lib/suggest.ts'
 import { type Origin, type Value, valueAt } from './layers.ts'
 import { type Problem, tidyProblems } from './problems.ts'
-import type { Plain } from './resolve.ts'
+import type { Plain } from './paths.ts'
 import type { Network } from './schema.ts'
 import type { Site, SiteNode } from './site.ts'
 import { treeAt } from './validate.ts'

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { type SiteDiff, diffSites } from './diff.ts'
 import { valueAt } from './layers.ts'
-import type { Plain } from './resolve.ts'
+import type { Plain } from './paths.ts'
 import { type Site, nodeNamed } from './site.ts'
 import { type Files, siteOf, valueOf } from './testing.ts'
 

@@ -1,6 +1,5 @@
 import { fold } from '../lib/nodeset/index.ts'
-import { isContent, isMap, showValue } from './paths.ts'
-import type { Plain } from './resolve.ts'
+import { type Plain, isContent, isMap, showValue } from './paths.ts'
 
 /** What changes for which nodes, folded: one line per change, however many nodes it is about. */
 export interface SiteDiff {

@@ -35,6 +35,16 @@ export function addNodes(
   const file = options.file ?? lastNodesFile(site)?.path ?? 'nodes.yaml'
   if (roleOf(file)?.kind !== 'nodes')
     throw new MusterError('EDIT_INVALID', `${file} is no place for nodes: choose nodes.yaml or nodes/NAME.yaml`)
+  const clusters = site.files.files.filter(candidate => candidate.kind === 'cluster')
+  if (
+    clusters.length > 0 &&
+    options.cluster === undefined &&
+    clusters.every(cluster => !/[@*?]/.test(clusterNodes(cluster)))
+  ) {
+    throw new MusterError('EDIT_INVALID', `the site has several clusters: which one are they in?`, {
+      hint: `say --cluster ${clusters.map(cluster => cluster.name).join(' or ')}`,
+    })
+  }
   const edits = settingEdits(settings, [String(set)], undefined)
   if (edits.length === 0) edits.push({ op: 'set', path: [String(set)], value: {} })
   return new Map([[file, edits], ...(options.cluster === undefined ? [] : [joinCluster(site, options.cluster, set)])])

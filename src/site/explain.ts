@@ -130,3 +130,15 @@ function whyAbsent(site: Site, node: SiteNode, path: string): string {
     return `${node.name} has no value ${path}: ${gone.origin.layer.file}:${gone.origin.line} takes it away`
   return `${node.name} has no value ${path}${didYouMean(path, known.keys())}`
 }
+
+/** file:line of a node's value, or of the nearest thing above it. */
+export function locate(site: Site, name: string, path: readonly string[]): string | undefined {
+  const node = site.nodes.get(name)
+  if (node === undefined) return undefined
+  const root = site.layersOf(node)
+  for (let length = path.length; length > 0; length--) {
+    const origin = valueAt(root, path.slice(0, length))?.origin
+    if (origin !== undefined) return `${origin.layer.file}:${origin.line}`
+  }
+  return undefined
+}

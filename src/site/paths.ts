@@ -1,4 +1,4 @@
-import type { Plain } from './resolve.ts'
+export type Plain = Readonly<Record<string, unknown>>
 
 /**
  * Dotted paths into a node's values. Keys may contain dots themselves (`files./etc/slurm/slurm.conf`), so a path is read

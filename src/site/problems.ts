@@ -43,7 +43,10 @@ export function tidyProblems(problems: readonly Problem[]): Problem[] {
   )
 }
 
-export function siteInvalid(problems: readonly Problem[]): MusterError {
+export function siteInvalid(problems: readonly Problem[], hint?: string): MusterError {
   const count = problems.length === 1 ? '1 error' : `${problems.length} errors`
-  return new MusterError('SITE_INVALID', `the site has ${count}`, { details: problems.map(formatProblem) })
+  return new MusterError('SITE_INVALID', `the site has ${count}`, {
+    details: problems.map(formatProblem),
+    ...(hint !== undefined && { hint }),
+  })
 }

@@ -3,6 +3,7 @@ import { MusterError } from '../lib/errors.ts'
 import { didYouMean } from '../lib/suggest.ts'
 import { type Renderer, isTemplate, namesOfItsOwn, referencedPaths } from '../lib/template.ts'
 import { type Branch, type Leaf, type Origin, type Value, valueAt } from './layers.ts'
+import type { Plain } from './paths.ts'
 import type { Problem } from './problems.ts'
 import { leafSchema } from './schema.ts'
 import { plainOf, validateValue } from './validate.ts'
@@ -17,8 +18,6 @@ export interface NodeFacts {
   readonly groups: readonly string[]
   readonly site: string
 }
-
-export type Plain = Readonly<Record<string, unknown>>
 
 export interface Resolved {
   readonly value: Plain

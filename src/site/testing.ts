@@ -7,7 +7,7 @@ import { MusterError } from '../lib/errors.ts'
 import { exec } from '../lib/exec.ts'
 import { checkSite } from './check.ts'
 import { type Problem, formatProblem } from './problems.ts'
-import type { Plain } from './resolve.ts'
+import type { Plain } from './paths.ts'
 import { type Site, nodeNamed, openSite } from './site.ts'
 import { type SiteSource, type SourceFile, blobId } from './source.ts'
 

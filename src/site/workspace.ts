@@ -12,6 +12,8 @@ import { siteInvalid } from './problems.ts'
 import { type Site, openSite } from './site.ts'
 import { type SiteSource, blobId, directorySource } from './source.ts'
 
+const NOTHING_CHANGED = 'nothing was changed; the lines are those the site would have had'
+
 /** A site's directory that can be changed: edit, check the outcome, write, commit. */
 export interface Workspace {
   readonly dir: string
@@ -41,7 +43,7 @@ export async function openWorkspace(dir: string): Promise<Workspace> {
       const files = [...contents.keys()]
       await refuseDirty(repo, files)
       const problems = checkSite(await openSite(overlaySource(source, contents), site))
-      if (problems.length > 0) throw siteInvalid(problems)
+      if (problems.length > 0) throw siteInvalid(problems, NOTHING_CHANGED)
       const before = new Map(await Promise.all(files.map(async path => [path, await contentOf(dir, path)] as const)))
       const isSame = files.every(path => contents.get(path)?.equals(before.get(path) ?? Buffer.alloc(0)) === true)
       if (isSame) return { commit: await headCommit(repo), files: [] }

@@ -3,7 +3,7 @@ import { currentGeneration } from '../../control/generations.ts'
 import { fold } from '../../lib/nodeset/index.ts'
 import { addGroup, removeGroup, setGroup, settingMessage } from '../../site/edit.ts'
 import { type Routes, actorOf, typed } from '../context.ts'
-import { AddGroup, EditReply, GroupList, Message, SetGroup } from '../schemas.ts'
+import { AddGroup, EditReply, GroupList, RemoveGroup, SetGroup } from '../schemas.ts'
 
 const tags = ['groups']
 
@@ -66,7 +66,7 @@ export const groupRoutes: Routes = (app, { control, store }) => {
         summary: 'Remove a group from the site and commit',
         tags,
         params: one,
-        querystring: z.strictObject({ message: Message }),
+        body: RemoveGroup.nullish(),
         response: { 200: EditReply },
       },
     },
@@ -75,7 +75,7 @@ export const groupRoutes: Routes = (app, { control, store }) => {
       return control.edit(
         actorOf(request),
         site => removeGroup(site, name),
-        request.query.message ?? `Remove group ${name}`,
+        request.body?.message ?? `Remove group ${name}`,
       )
     },
   )

@@ -5,24 +5,29 @@ import type { Call } from '../define.ts'
 import { commands, globalOptions } from '../spec.ts'
 
 const SCRIPTS: Readonly<Record<string, string>> = {
-  // Bash splits words at characters such as @ and =, too: what it has split off is taken off the candidates again.
+  // Bash splits words at characters such as = and :, too: what it has split off is taken off the candidates again. Only at
+  // @, which it takes for the beginning of a host name, it replaces the character as well.
   bash: `_muster() {
-  local line=\${COMP_LINE:0:COMP_POINT} current=\${COMP_WORDS[COMP_CWORD]} words word
-  read -ra words <<< "$line"
-  [[ $line == *' ' ]] && words+=('')
+  local line=\${COMP_LINE:0:COMP_POINT} current=\${COMP_WORDS[COMP_CWORD]} words word candidate
+  # Without -r: a backslash before a space belongs to the word.
+  read -a words <<< "$line"
+  [[ $line == *[^\\\\]' ' ]] && words+=('')
   word=\${words[-1]}
-  local cut=$(( \${#word} - \${#current} )) candidate
+  local cut=$(( \${#word} - \${#current} ))
+  (( cut > 0 )) || cut=0
+  (( cut > 0 )) && [[ \${word:cut-1:1} == @ ]] && cut=$(( cut - 1 ))
   COMPREPLY=()
   while IFS=$'\\t' read -r candidate _; do
     case $candidate in
-      :files) compopt -o filenames; mapfile -t -O "\${#COMPREPLY[@]}" COMPREPLY < <(compgen -f -- "$current") ;;
-      :directories) compopt -o filenames; mapfile -t -O "\${#COMPREPLY[@]}" COMPREPLY < <(compgen -d -- "$current") ;;
+      :files) compopt -o filenames; mapfile -t -O "\${#COMPREPLY[@]}" COMPREPLY < <(compgen -f -- "$word") ;;
+      :directories) compopt -o filenames; mapfile -t -O "\${#COMPREPLY[@]}" COMPREPLY < <(compgen -d -- "$word") ;;
       *) COMPREPLY+=("\${candidate:cut}") ;;
     esac
   done < <(muster complete -- "\${words[@]:1}" 2>/dev/null)
 }
 complete -F _muster muster
 `,
+  // Works both ways: sourced, and as a file _muster in a directory of fpath, where the first call loads it.
   zsh: `#compdef muster
 _muster() {
   local -a found
@@ -34,9 +39,9 @@ _muster() {
       *) found+=("\${candidate//:/\\\\:}\${about:+:$about}") ;;
     esac
   done < <(muster complete -- "\${(@)words[2,CURRENT]}" 2>/dev/null)
-  (( \${#found} )) && _describe 'muster' found -S ''
+  (( \${#found} )) && _describe 'muster' found
 }
-compdef _muster muster
+if [ "$funcstack[1]" = _muster ]; then _muster "$@"; else compdef _muster muster; fi
 `,
   fish: `function __muster_complete
   for line in (muster complete -- (commandline -opc)[2..] (commandline -ct) 2>/dev/null)
@@ -82,7 +87,9 @@ async function lookUp(call: Call, kind: 'nodes' | 'groups', typed: string): Prom
 }
 
 /** From the site one is in, or else from the server. */
-async function knownNames({ io, options }: Call): Promise<{ nodes: string[]; groups: string[] }> {
+async function knownNames({ io, rest, options: own }: Call): Promise<{ nodes: string[]; groups: string[] }> {
+  const [site, server] = [valueOf(rest, '--site'), valueOf(rest, '--server')]
+  const options = { ...own, ...(site !== undefined && { site }), ...(server !== undefined && { server }) }
   const dir = await findSiteDir(io, options)
   if (dir !== undefined) {
     const [{ openSite }, { directorySource }] = await Promise.all([
@@ -98,4 +105,10 @@ async function knownNames({ io, options }: Call): Promise<{ nodes: string[]; gro
     for (const { name } of page) nodes.push(name)
   const { items } = await client.get<{ items: { name: string }[] }>('/api/v1/groups')
   return { nodes, groups: items.map(group => group.name) }
+}
+
+/** What the line being typed says an option is. */
+function valueOf(words: readonly string[], option: string): string | undefined {
+  const at = words.lastIndexOf(option)
+  return at < 0 || at >= words.length - 2 ? undefined : words[at + 1]
 }

@@ -10,6 +10,7 @@ import type { YamlEdit } from '../../lib/yaml/edit.ts'
 import { encryptFor, rotation, storedSecrets } from '../../site/secrets.ts'
 import type { Site } from '../../site/site.ts'
 import { type Workspace, openWorkspace } from '../../site/workspace.ts'
+import { answerOf } from '../ask.ts'
 import { siteDir } from '../connect.ts'
 import type { Call } from '../define.ts'
 import { type Io, readAll } from '../io.ts'
@@ -52,10 +53,14 @@ export async function keygen(call: Call<SecretOptions>): Promise<void> {
     new Map([
       ['site.yaml', [{ op: 'set', path: ['secrets', 'recipients'], value: [...site.recipients, key.recipient] }]],
     ])
-  await workspace.change(edit, options.message ?? 'Add a recipient of secrets')
+  await workspace.change(edit, options.message ?? 'Add a recipient of secrets').catch(async (error: unknown) => {
+    await rm(file, { force: true })
+    throw error
+  })
   await out.result({ key: file, recipient: key.recipient }, () => [
     `key written to ${options.key}, readable by you alone: keep a copy in a safe place`,
     `recipient ${key.recipient} added to site.yaml, committed`,
+    'next: muster secret set FILE PATH',
   ])
 }
 
@@ -63,6 +68,8 @@ export async function set(call: Call<SecretOptions>): Promise<void> {
   const [file = '', path = ''] = call.args
   const workspace = await workspaceOf(call)
   const text = await askSecret(call.io)
+  if (text === '')
+    throw new MusterError('USAGE', 'the value is empty', { hint: 'give it on standard input, or type it when asked' })
   await store(call, workspace, file, pathOf(path), text)
 }
 
@@ -143,11 +150,12 @@ async function keysOf({ io, options }: Call<SecretOptions>): Promise<string[]> {
 
 async function askSecret(io: Io): Promise<string> {
   if (io.stdin.isTTY !== true) return (await readAll(io.stdin)).replace(/\n$/, '')
-  io.stderr.write('value (not shown): ')
   const silent = new Writable({ write: (_, __, done) => done() })
+  // First the terminal is told not to show what is typed, then somebody is asked to type.
   const terminal = createInterface({ input: io.stdin, output: silent, terminal: true })
+  io.stderr.write('value (not shown): ')
   try {
-    return await terminal.question('', { signal: io.interrupted })
+    return await answerOf(terminal.question('', { signal: io.interrupted }))
   } finally {
     terminal.close()
     io.stderr.write('\n')
@@ -161,9 +169,11 @@ async function inEditor(io: Io, text: string): Promise<string> {
   try {
     const file = join(dir, 'secret')
     await writeFile(file, text, { mode: 0o600 })
-    const [editor = 'vi', ...args] = (io.env['VISUAL'] ?? io.env['EDITOR'] ?? 'vi').split(' ')
+    const [editor = 'vi', ...args] = (io.env['VISUAL'] || io.env['EDITOR'] || 'vi').split(' ')
     await exec(editor, [...args, file], { interactive: true })
-    return await readFile(file, 'utf8')
+    const after = await readFile(file, 'utf8')
+    // Editors put a newline at the end of every file.
+    return text.endsWith('\n') ? after : after.replace(/\n$/, '')
   } finally {
     await rm(dir, { recursive: true, force: true })
   }

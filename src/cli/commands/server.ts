@@ -75,7 +75,7 @@ export async function audit({ io, out, options }: Call<{ limit: string }>): Prom
         event.actor,
         event.from ?? '',
         event.kind,
-        event.nodes ?? '-',
+        event.nodes || '-',
         summaryOf(event),
       ]),
     ),

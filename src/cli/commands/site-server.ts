@@ -30,11 +30,12 @@ export async function diff(call: Call<{ against?: string; exitCode?: boolean }>)
 /** Two versions of the files compared here, without a server. */
 async function diffAgainst({ io, options }: Call<{ against?: string }>, revision: string): Promise<SiteDiff> {
   const dir = await siteDir(io, options)
-  const [git, { openSite }, { directorySource }, { diffSites }] = await Promise.all([
+  const [git, { openSite }, { directorySource }, { diffSites }, { locate }] = await Promise.all([
     import('../../site/git.ts'),
     import('../../site/site.ts'),
     import('../../site/source.ts'),
     import('../../site/diff.ts'),
+    import('../../site/explain.ts'),
   ])
   const repo = await git.openRepository(dir)
   const commit = await git.resolveCommit(repo, revision)
@@ -45,7 +46,7 @@ async function diffAgainst({ io, options }: Call<{ against?: string }>, revision
   for (const site of [before, after]) if (site.files.problems.length > 0) throw siteInvalid(site.files.problems)
   const values = (site: typeof before) =>
     new Map([...site.nodes.values()].map(node => [node.name, site.resolve(node).value]))
-  return diffSites(values(before), values(after))
+  return diffSites(values(before), values(after), (name, path) => locate(after, name, path))
 }
 
 export async function apply({ io, out, options }: Call<{ yes?: boolean; allowDirty?: boolean }>): Promise<void> {

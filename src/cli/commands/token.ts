@@ -12,6 +12,7 @@ interface Token {
   readonly expiresAt: string
 }
 
+const LONGEST = 366 * 86_400
 const UNITS: Readonly<Record<string, number>> = { m: 60, h: 3600, d: 86_400 }
 
 export async function create({
@@ -22,7 +23,10 @@ export async function create({
 }: Call<{ role: string; expires: string }>): Promise<void> {
   const [, amount, unit = ''] = /^(\d+)([mhd])$/.exec(options.expires) ?? []
   if (amount === undefined) throw new MusterError('USAGE', `${options.expires} is not a duration such as 12h or 90d`)
-  const body = { name, role: options.role, seconds: Number(amount) * (UNITS[unit] ?? 1) }
+  const seconds = Number(amount) * (UNITS[unit] ?? 1)
+  if (seconds < 60 || seconds > LONGEST)
+    throw new MusterError('USAGE', `a token is valid for 1m to 366d, not for ${options.expires}`)
+  const body = { name, role: options.role, seconds }
   const made = await connect(io, options).send<{ token: string; info: Token }>('POST', '/api/v1/tokens', body)
   await out.result(made, () => [made.token])
   if (out.isForPeople)
