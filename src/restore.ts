@@ -21,9 +21,9 @@ export async function restore({
     () => false,
   )
   await restoreSqlite(resolve(io.cwd, file), state)
+  const kept = hadState ? '; what was there is kept as state.db.before-restore' : ''
   await out.result({ restored: file, data }, () => [
-    `${file} restored into ${options.data}`,
-    ...(hadState ? ['what was there is kept beside it as state.db.before-restore'] : []),
+    `${file} restored into ${options.data}${kept}`,
     'next: start the server',
   ])
 }

@@ -130,7 +130,7 @@ describe('every reply is what its schema says', () => {
 
   it('for groups and tokens that come and go, and for events', async () => {
     await ok(EditReply, 'POST', '/api/v1/groups', { name: 'empty' })
-    const removed = await ok(EditReply, 'DELETE', '/api/v1/groups/empty?message=No%20longer%20needed')
+    const removed = await ok(EditReply, 'DELETE', '/api/v1/groups/empty', { message: 'No longer needed' })
     expect(removed.files).toEqual(['groups/empty.yaml'])
     expect(await server.site.git('log', '-1', '--format=%s')).toBe('No longer needed')
     expect((await server.root('DELETE', '/api/v1/groups/compute')).body).toMatchObject({ code: 'GROUP_IN_USE' })

@@ -8,7 +8,7 @@ export async function confirm(io: Io, question: string, yes: boolean | undefined
   if (io.stdin.isTTY !== true) throw new MusterError('CONFIRMATION_NEEDED', `not confirmed: ${question}`)
   const terminal = createInterface({ input: io.stdin, output: io.stderr })
   try {
-    const answer = await answerOf(terminal.question(`${question} [y/N] `, { signal: io.interrupted }))
+    const answer = await answerOf(io, terminal.question(`${question} [y/N] `, { signal: io.interrupted }))
     if (!/^y(es)?$/i.test(answer.trim())) throw new MusterError('ABORTED', 'not confirmed')
   } finally {
     terminal.close()
@@ -16,8 +16,9 @@ export async function confirm(io: Io, question: string, yes: boolean | undefined
 }
 
 /** Ctrl-D, the end of input, is no answer; Ctrl-C goes on as what it is. */
-export const answerOf = (asked: Promise<string>): Promise<string> =>
+export const answerOf = (io: Io, asked: Promise<string>): Promise<string> =>
   asked.catch((error: unknown) => {
+    io.stderr.write('\n')
     if (messageOf(error).includes('Ctrl+D')) return ''
     throw error
   })

@@ -41,8 +41,8 @@ export function addNodes(
     options.cluster === undefined &&
     clusters.every(cluster => !/[@*?]/.test(clusterNodes(cluster)))
   ) {
-    throw new MusterError('EDIT_INVALID', `the site has several clusters: which one are they in?`, {
-      hint: `say --cluster ${clusters.map(cluster => cluster.name).join(' or ')}`,
+    throw new MusterError('EDIT_INVALID', 'say which cluster they are in', {
+      hint: `--cluster ${clusters.map(cluster => cluster.name).join(' or ')}`,
     })
   }
   const edits = settingEdits(settings, [String(set)], undefined)

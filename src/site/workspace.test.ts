@@ -179,7 +179,7 @@ describe('all or nothing', () => {
       site => setNodes(site, 'n1', { 'boot.image': 'gpu' }),
       'SITE_INVALID: the site has 1 error',
     ],
-    ['a node in no cluster', site => addNodes(site, 'n4', {}), 'SITE_INVALID: the site has 1 error'],
+    ['a node in no cluster', site => addNodes(site, 'n4', {}), 'EDIT_INVALID: say which cluster they are in'],
     ['a group that another builds on', site => removeGroup(site, 'base'), 'SITE_INVALID: the site has 1 error'],
     [
       'a new file that is wrong',

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { MusterError } from '../../lib/errors.ts'
-import { type GroupResolver, compareNames, fold, parseNodeSet } from '../../lib/nodeset/index.ts'
+import { type GroupResolver, compareNames, parseNodeSet } from '../../lib/nodeset/index.ts'
 import type { DesiredState } from '../../control/desired.ts'
 import { currentGeneration } from '../../control/generations.ts'
 import { addNodes, removeNodes, setNodes, settingMessage } from '../../site/edit.ts'
@@ -43,8 +43,6 @@ export const nodeRoutes: Routes = (app, { control, store }) => {
         query.nodes === undefined
           ? undefined
           : parseNodeSet(query.nodes, { groups: desiredGroups(desired, await groupNames()) })
-      const unknown = [...(chosen ?? [])].filter(name => !desired.nodes.has(name))
-      if (unknown.length > 0) throw new MusterError('NODE_UNKNOWN', `no such node: ${fold(unknown)}`)
       const names = chosen === undefined ? all : all.filter(name => chosen.has(name))
       const start = query.after === undefined ? 0 : names.findIndex(name => compareNames(name, query.after ?? '') > 0)
       const page = start < 0 ? [] : names.slice(start, start + query.limit)

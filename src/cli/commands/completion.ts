@@ -9,7 +9,7 @@ const SCRIPTS: Readonly<Record<string, string>> = {
   // @, which it takes for the beginning of a host name, it replaces the character as well.
   bash: `_muster() {
   local line=\${COMP_LINE:0:COMP_POINT} current=\${COMP_WORDS[COMP_CWORD]} words word candidate
-  # Without -r: a backslash before a space belongs to the word.
+  # shellcheck disable=SC2162 # a backslash before a space belongs to the word
   read -a words <<< "$line"
   [[ $line == *[^\\\\]' ' ]] && words+=('')
   word=\${words[-1]}

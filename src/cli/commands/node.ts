@@ -1,4 +1,5 @@
 import type { NodeDetail, NodeItem } from '../../api/schemas.ts'
+import { MusterError } from '../../lib/errors.ts'
 import { fold } from '../../lib/nodeset/index.ts'
 import { flatten, showValue } from '../../site/paths.ts'
 import { patiently } from '../ask.ts'
@@ -15,6 +16,7 @@ export async function ls({ io, out, args: [nodes], options }: Call<{ long?: bool
     for await (const page of pages) for (const item of page) items.push(item)
   }
   await patiently(io, 'listing nodes', collect())
+  if (nodes !== undefined && items.length === 0) throw new MusterError('NODE_UNKNOWN', `no such node: ${nodes}`)
   await out.result(items, () => (options.long === true ? longTable(items) : foldedTable(items)))
 }
 

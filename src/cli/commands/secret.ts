@@ -155,7 +155,7 @@ async function askSecret(io: Io): Promise<string> {
   const terminal = createInterface({ input: io.stdin, output: silent, terminal: true })
   io.stderr.write('value (not shown): ')
   try {
-    return await answerOf(terminal.question('', { signal: io.interrupted }))
+    return await answerOf(io, terminal.question('', { signal: io.interrupted }))
   } finally {
     terminal.close()
     io.stderr.write('\n')

@@ -53,16 +53,13 @@ export async function apply({ io, out, options }: Call<{ yes?: boolean; allowDir
   const client = connect(io, options)
   const allowDirty = options.allowDirty ?? false
   const plan = await patiently(io, 'comparing', client.get<PlanReply>('/api/v1/site/plan', { allowDirty }))
-  // Not yet a result, but what the question is about.
-  if (out.isForPeople) for (const line of diffLines(out, plan.diff)) out.note(line)
-  if (plan.diff.nodes > 0) await confirm(io, `apply to ${plural(plan.diff.nodes, 'node')}?`, options.yes)
+  const asks = plan.diff.nodes > 0 && options.yes !== true
+  if (asks && io.stdin.isTTY === true) for (const line of diffLines(out, plan.diff)) out.note(line)
+  if (asks) await confirm(io, `apply to ${plural(plan.diff.nodes, 'node')}?`, options.yes)
   const { tree, generation } = plan
-  const applied = await patiently(
-    io,
-    'applying',
-    client.send<AppliedReply>('POST', '/api/v1/site/apply', { allowDirty, expect: { tree, generation } }),
-  )
-  await out.result(applied, () => [appliedLine(applied)])
+  const request = client.send<AppliedReply>('POST', '/api/v1/site/apply', { allowDirty, expect: { tree, generation } })
+  const applied = await patiently(io, 'applying', request)
+  await out.result(applied, () => (asks ? [appliedLine(applied)] : appliedLines(out, applied)))
 }
 
 export async function log({ io, out, options }: Call<{ limit: string }>): Promise<void> {
