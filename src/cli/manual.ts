@@ -64,34 +64,40 @@ export function renderMan(commands: readonly CommandSpec[], globals: readonly Op
 
 /** The same as a page of the documentation. */
 export function renderReference(commands: readonly CommandSpec[], globals: readonly OptionSpec[]): string {
-  const rows = (pairs: readonly (readonly [string, string])[]): string[] => [
-    '| | |',
-    '|---|---|',
-    ...pairs.map(([name, about]) => `| \`${name}\` | ${about} |`),
-    '',
-  ]
-  const options = (specs: readonly OptionSpec[]): (readonly [string, string])[] =>
-    specs.map(({ flags, about, default: value, choices }) => [
-      flags,
-      [
-        about,
-        choices && `one of ${choices.join(', ')}`,
-        typeof value === 'string' && `default \`${value === ' ' ? '" "' : value}\``,
-      ]
-        .filter(Boolean)
-        .join('; '),
-    ])
-  const lines = ['# Commands', '', '## Options of every command', '', ...rows(options(globals))]
+  const lines = ['# Commands', '', '## Options of every command', '', ...tableRows(globals.map(optionRow))]
   for (const { name, spec } of leaves(commands)) {
     lines.push(`## ${name}`, '', `    ${usage(name, spec)}`, '', `${spec.about}.`, '')
     if (spec.details !== undefined) lines.push(...spec.details.split('\n'), '')
-    const parts = [...(spec.args ?? []).map(arg => [arg.name, arg.about] as const), ...options(spec.options ?? [])]
-    if (parts.length > 0) lines.push(...rows(parts))
+    const parts = [
+      ...(spec.args ?? []).map(arg => [arg.name, arg.about] as const),
+      ...(spec.options ?? []).map(optionRow),
+    ]
+    if (parts.length > 0) lines.push(...tableRows(parts))
     if (spec.examples !== undefined) lines.push('```sh', ...spec.examples, '```', '')
   }
-  lines.push('## Environment', '', ...rows(ENVIRONMENT), '## Exit status', '', ...rows(EXIT_CODES))
+  lines.push('## Environment', '', ...tableRows(ENVIRONMENT), '## Exit status', '', ...tableRows(EXIT_CODES))
   return `${lines.join('\n').trimEnd()}\n`
 }
+
+type Row = readonly [name: string, about: string]
+
+const tableRows = (rows: readonly Row[]): string[] => [
+  '| | |',
+  '|---|---|',
+  ...rows.map(([name, about]) => `| \`${name}\` | ${about} |`),
+  '',
+]
+
+const optionRow = ({ flags, about, default: value, choices }: OptionSpec): Row => [
+  flags,
+  [
+    about,
+    choices && `one of ${choices.join(', ')}`,
+    typeof value === 'string' && `default \`${value === ' ' ? '" "' : value}\``,
+  ]
+    .filter(Boolean)
+    .join('; '),
+]
 
 const optionLines = ({ flags, about, choices, default: value }: OptionSpec): string[] => {
   const notes = [
