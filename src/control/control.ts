@@ -12,12 +12,12 @@ import {
   describeCommit,
   differingPaths,
   dirtyPaths,
-  gitSource,
   headCommit,
   keep,
   snapshotTree,
   treeOf,
 } from '../site/git.ts'
+import { gitSource } from '../site/git-source.ts'
 import { journaled } from '../site/journal.ts'
 import { siteInvalid } from '../site/problems.ts'
 import { checkSecrets } from '../site/secrets.ts'

@@ -11,7 +11,8 @@ import { type Origin, type Value, valueAt } from './layers.ts'
 import { type Problem, tidyProblems } from './problems.ts'
 import type { Plain } from './paths.ts'
 import type { Network } from './schema.ts'
-import type { Site, SiteNode } from './site.ts'
+import type { SiteNode } from './members.ts'
+import type { Site } from './site.ts'
 import { treeAt } from './validate.ts'
 
 /**

@@ -3,6 +3,7 @@ import { type GroupResolver, NodeSet, fold, parseNodeSet } from '../lib/nodeset/
 import type { YamlEdit } from '../lib/yaml/edit.ts'
 import type { MapTree } from '../lib/yaml/tree.ts'
 import { type NodeFileEntry, type SiteFile, roleOf } from './files.ts'
+import { NAME } from './schema.ts'
 import type { Site } from './site.ts'
 import { plainOf, splitKey, treeAt } from './validate.ts'
 
@@ -154,7 +155,7 @@ function leaveCluster(site: Site, file: SiteFile, set: NodeSet, add: (file: stri
 
 export function addGroup(site: Site, name: string, settings: Settings): FileEdits {
   if (site.groups.has(name)) throw new MusterError('GROUP_EXISTS', `there is a group ${name} already`)
-  if (!/^[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?$/.test(name)) {
+  if (!NAME.test(name)) {
     throw new MusterError('EDIT_INVALID', `${name} is not a name (lower-case letters, digits, - and _)`)
   }
   return new Map([[groupFile(name), settingEdits(settings, [], undefined)]])

@@ -2,7 +2,8 @@ import { MusterError } from '../lib/errors.ts'
 import { didYouMean } from '../lib/suggest.ts'
 import { type Leaf, type Origin, type Value, leavesOf, valueAt } from './layers.ts'
 import { get, hideSecrets, parsePath } from './paths.ts'
-import { type Site, type SiteNode, nodeNamed } from './site.ts'
+import type { SiteNode } from './members.ts'
+import { type Site, nodeNamed } from './site.ts'
 import { plainOf } from './validate.ts'
 
 /** One value of a node: what it is, where it was written, and what it replaced on the way. */

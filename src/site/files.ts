@@ -4,7 +4,7 @@ import { readFast } from '../lib/yaml/fast.ts'
 import type { MapTree, Place, Tree } from '../lib/yaml/tree.ts'
 import type { Layer } from './layers.ts'
 import type { Problem } from './problems.ts'
-import { type FileKind, fileSchemas } from './schema.ts'
+import { type FileKind, NAME, fileSchemas } from './schema.ts'
 import { MAX_FILE_BYTES, MAX_YAML_BYTES, type SiteSource, type SourceFile, blobId } from './source.ts'
 import { validateTree } from './validate.ts'
 
@@ -108,7 +108,6 @@ function refusal(file: SourceFile): Problem[] {
 }
 
 const SETTINGS = new Set(['groups', 'clusters', 'nodes'])
-const NAME = /^[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?$/
 
 const mebibytes = (bytes: number): number => Math.round(bytes / 2 ** 20)
 

@@ -8,7 +8,6 @@ import {
   commitPaths,
   describeCommit,
   dirtyPaths,
-  gitSource,
   headCommit,
   initRepository,
   keep,
@@ -17,6 +16,7 @@ import {
   snapshotTree,
   treeOf,
 } from './git.ts'
+import { gitSource } from './git-source.ts'
 import { checkSite } from './check.ts'
 import { openSite } from './site.ts'
 import { type SiteSource, directorySource } from './source.ts'

@@ -18,7 +18,9 @@ export type Secret = z.infer<typeof Secret>
 
 const text = (pattern: RegExp, message: string) => z.string().regex(pattern, message)
 
-const Name = text(/^[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?$/, 'is not a name (lower-case letters, digits, - and _)')
+/** Of groups, clusters, networks, interfaces. */
+export const NAME = /^[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?$/
+const Name = text(NAME, 'is not a name (lower-case letters, digits, - and _)')
 const Domain = text(/^([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]*[a-z0-9])?$/, 'is not a domain name').max(
   253,
 )

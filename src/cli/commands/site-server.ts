@@ -30,8 +30,9 @@ export async function diff(call: Call<{ against?: string; exitCode?: boolean }>)
 /** Two versions of the files compared here, without a server. */
 async function diffAgainst({ io, options }: Call<{ against?: string }>, revision: string): Promise<SiteDiff> {
   const dir = await siteDir(io, options)
-  const [git, { openSite }, { directorySource }, { diffSites }, { locate }] = await Promise.all([
+  const [git, { gitSource }, { openSite }, { directorySource }, { diffSites }, { locate }] = await Promise.all([
     import('../../site/git.ts'),
+    import('../../site/git-source.ts'),
     import('../../site/site.ts'),
     import('../../site/source.ts'),
     import('../../site/diff.ts'),
@@ -41,7 +42,7 @@ async function diffAgainst({ io, options }: Call<{ against?: string }>, revision
   const commit = await git.resolveCommit(repo, revision)
   if (commit === undefined)
     throw new MusterError('USAGE', `${revision} is no commit of this repository`, { hint: 'see git log' })
-  const before = await openSite(git.gitSource(repo, commit))
+  const before = await openSite(gitSource(repo, commit))
   const after = await openSite(await directorySource(dir), before)
   for (const site of [before, after]) if (site.files.problems.length > 0) throw siteInvalid(site.files.problems)
   const values = (site: typeof before) =>
