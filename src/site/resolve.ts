@@ -3,7 +3,7 @@ import { MusterError } from '../lib/errors.ts'
 import { didYouMean } from '../lib/suggest.ts'
 import { type Renderer, isTemplate, namesOfItsOwn, referencedPaths } from '../lib/template.ts'
 import { type Branch, type Leaf, type Origin, type Value, valueAt } from './layers.ts'
-import type { Plain } from './paths.ts'
+import { type Plain, isMap } from './paths.ts'
 import type { Problem } from './problems.ts'
 import { leafSchema } from './schema.ts'
 import { plainOf, validateValue } from './validate.ts'
@@ -113,11 +113,8 @@ function rawOf(leaf: Leaf): unknown {
 function* templatesIn(raw: unknown): Generator<string> {
   if (typeof raw === 'string' && isTemplate(raw)) yield raw
   else if (Array.isArray(raw)) for (const item of raw) yield* templatesIn(item)
-  else if (isPlainMap(raw) && !('$secret' in raw)) for (const item of Object.values(raw)) yield* templatesIn(item)
+  else if (isMap(raw) && !('$secret' in raw)) for (const item of Object.values(raw)) yield* templatesIn(item)
 }
-
-const isPlainMap = (value: unknown): value is Plain =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** An object of those entries that have a value: null and undefined mean there is none. */
 function gather<Item>(entries: Iterable<readonly [string, Item]>, valueOf: (item: Item) => unknown): Plain {
@@ -189,7 +186,7 @@ class NodeWork {
   #render(raw: unknown, context: Plain): unknown {
     if (typeof raw === 'string') return isTemplate(raw) ? this.#renderText(raw, context) : raw
     if (Array.isArray(raw)) return raw.map(item => this.#render(item, context))
-    if (isPlainMap(raw) && !('$secret' in raw)) return gather(Object.entries(raw), item => this.#render(item, context))
+    if (isMap(raw) && !('$secret' in raw)) return gather(Object.entries(raw), item => this.#render(item, context))
     return raw
   }
 
@@ -284,17 +281,17 @@ function textOf(value: unknown): unknown {
   return typeof value === 'number' || typeof value === 'boolean' ? String(value) : value
 }
 
-const isSecret = (value: unknown): boolean => isPlainMap(value) && Object.hasOwn(value, '$secret')
+const isSecret = (value: unknown): boolean => isMap(value) && Object.hasOwn(value, '$secret')
 
 const hasSecret = (value: unknown): boolean =>
   isSecret(value) ||
-  (Array.isArray(value) ? value.some(hasSecret) : isPlainMap(value) && Object.values(value).some(hasSecret))
+  (Array.isArray(value) ? value.some(hasSecret) : isMap(value) && Object.values(value).some(hasSecret))
 
 const holds = (compiled: Compiled, leaf: FreshLeaf): boolean =>
   compiled === leaf || (compiled.kind === 'branch' && compiled.children.some(([, child]) => holds(child, leaf)))
 
 function valueIn(context: Plain, path: readonly string[]): unknown {
   let value: unknown = context
-  for (const key of path) value = isPlainMap(value) && Object.hasOwn(value, key) ? value[key] : undefined
+  for (const key of path) value = isMap(value) && Object.hasOwn(value, key) ? value[key] : undefined
   return value
 }
