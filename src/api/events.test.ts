@@ -199,7 +199,6 @@ describe('a client that stops reading', () => {
     const before = await usedMemory()
 
     const [batches, size] = [40, 250]
-    const begin = performance.now()
     for (let batch = 0; batch < batches; batch++) {
       const events = Array.from({ length: size }, (): NewEvent => ({
         kind: 'test.big',
@@ -210,7 +209,6 @@ describe('a client that stops reading', () => {
       await quick.received((batch + 1) * size)
       expect((await busy.root('GET', '/healthz')).status).toBe(200)
     }
-    expect(performance.now() - begin).toBeLessThan(30_000)
     // 100 MB went by. Kept for each of the ten it would be 1 GB.
     expect((await usedMemory()) - before).toBeLessThan(250 * 2 ** 20)
 
