@@ -59,29 +59,32 @@ export function readNodes(
   cluster: string,
   problems: Problem[],
 ): Map<string, NodeDraft> {
-  const entriesOf = new Map<string, NodeFileEntry[]>()
-  for (const file of files.files) {
-    for (const entry of file.entries) {
-      reportUnknownGroups(entry, groups, problems)
-      for (const name of entry.names) {
-        const list = entriesOf.get(name)
-        if (list === undefined) entriesOf.set(name, [entry])
-        else list.push(entry)
-      }
-    }
-  }
-  const lineages = new Map<string, readonly string[]>()
   const nodes = new Map<string, NodeDraft>()
-  for (const [name, entries] of entriesOf) {
-    const listed = listedGroups(entries)
-    const key = listed.join(' ')
-    let all = lineages.get(key)
-    if (all === undefined)
-      lineages.set(key, (all = [...new Set(listed.flatMap(group => groups.get(group)?.lineage ?? []))]))
-    nodes.set(name, { name, cluster, groups: all, entries })
+  for (const entry of files.files.flatMap(file => file.entries)) {
+    reportUnknownGroups(entry, groups, problems)
+    // Most nodes have one entry, and share it with many: what follows from it is worked out once.
+    const alone = { entries: [entry], groups: groupsOf([entry], groups) }
+    for (const name of entry.names) {
+      const before = nodes.get(name)
+      const own = before === undefined ? alone : withEntry(before, entry, groups)
+      nodes.set(name, { name, cluster, groups: own.groups, entries: own.entries })
+    }
   }
   return nodes
 }
+
+function withEntry(
+  node: SiteNode,
+  entry: NodeFileEntry,
+  groups: ReadonlyMap<string, SiteGroup>,
+): Pick<SiteNode, 'groups' | 'entries'> {
+  const entries = [...node.entries, entry]
+  return { entries, groups: entry.groups === undefined ? node.groups : groupsOf(entries, groups) }
+}
+
+const groupsOf = (entries: readonly NodeFileEntry[], groups: ReadonlyMap<string, SiteGroup>): string[] => [
+  ...new Set(listedGroups(entries).flatMap(group => groups.get(group)?.lineage ?? [])),
+]
 
 /** The groups a node names, later entries replacing or adding to those of earlier ones. */
 function listedGroups(entries: readonly NodeFileEntry[]): readonly string[] {
