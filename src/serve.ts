@@ -15,6 +15,7 @@ import { MusterError } from './lib/errors.ts'
 import { exec } from './lib/exec.ts'
 import { openWorkspace } from './site/workspace.ts'
 import { openSqliteStore } from './state/sqlite.ts'
+import type { Store } from './state/store.ts'
 import { VERSION } from './version.ts'
 
 interface ServeOptions {
@@ -54,10 +55,23 @@ export async function serve({ io, options }: Call<ServeOptions>): Promise<void> 
     'ready',
   )
   await notify(io.env['NOTIFY_SOCKET'], 'READY=1', logger)
+  void giveBackMemory(store, io.interrupted)
   await stopped(io.interrupted)
   logger.info('stopping')
   await notify(io.env['NOTIFY_SOCKET'], 'STOPPING=1', logger)
   await server.close()
+}
+
+const CALM = 5000
+
+/** Applying a site takes memory for a moment, which V8 would keep for good. Once things have calmed down it is given back. */
+async function giveBackMemory(store: Store, signal: AbortSignal): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  for await (const events of store.watch(await store.revision(), signal)) {
+    if (!events.some(event => event.kind === 'site.applied')) continue
+    clearTimeout(timer)
+    timer = setTimeout(() => globalThis.gc?.(), CALM).unref()
+  }
 }
 
 /** Tells systemd (Type=notify, NotifyAccess=all). */
