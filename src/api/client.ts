@@ -3,7 +3,7 @@ import { rename, rm } from 'node:fs/promises'
 import http, { type IncomingMessage } from 'node:http'
 import https from 'node:https'
 import { pipeline } from 'node:stream/promises'
-import { MusterError, isErrorCode } from '../lib/errors.ts'
+import { MusterError, isErrorCode, messageOf } from '../lib/errors.ts'
 import type { EventReply, ProblemReply } from './schemas.ts'
 
 /** Where the server is: `http://host:port`, `https://host:port`, or the path of its unix socket. */
@@ -59,7 +59,8 @@ export class ApiClient {
       await rename(temporary, file)
     } catch (error) {
       await rm(temporary, { force: true })
-      throw error
+      if ((error as NodeJS.ErrnoException).code === undefined) throw error
+      throw new MusterError('FILE_UNWRITABLE', `${file} cannot be written: ${messageOf(error)}`, { cause: error })
     }
   }
 

@@ -38,7 +38,7 @@ export function buildProgram(io: Pick<Io, 'stdout' | 'stderr'>, run: Run): Comma
       .exitOverride()
       .configureOutput({ writeOut: text => void io.stdout.write(text), writeErr: text => void io.stderr.write(text) })
     command.showHelpAfterError(`hint:  see ${fullName(command)} --help`)
-    if (command !== program) command.configureHelp({ showGlobalOptions: true })
+    if (command !== program) command.configureHelp({ showGlobalOptions: true }).helpCommand(false)
   })
   return program
 }

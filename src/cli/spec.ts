@@ -38,6 +38,9 @@ const oneNode = { name: '<node>', about: 'name of a node', completes: 'nodes' } 
 const nodeSet = { name: '<nodes>', about: 'node set', completes: 'nodes' } as const
 const groupName = { name: '<group>', about: 'name of a group', completes: 'groups' } as const
 
+const WHERE_EDITED =
+  'In the site of the server; with --site (or MUSTER_SITE) in that directory instead, without a server.'
+
 const site: CommandSpec = {
   name: 'site',
   about: 'The site: plain YAML in git that says what the cluster is',
@@ -190,6 +193,7 @@ const node: CommandSpec = {
     {
       name: 'add',
       about: 'Add nodes to the site and commit',
+      details: WHERE_EDITED,
       args: [nodeSet, settings],
       options: [
         { flags: '--cluster <name>', about: 'cluster to put them into, where there are several' },
@@ -206,6 +210,7 @@ const node: CommandSpec = {
     {
       name: 'set',
       about: 'Set values of nodes in the site and commit',
+      details: WHERE_EDITED,
       args: [nodeSet, settings],
       options: [message, applyAfter],
       examples: [
@@ -218,6 +223,7 @@ const node: CommandSpec = {
     {
       name: 'rm',
       about: 'Remove nodes from the site and commit',
+      details: WHERE_EDITED,
       args: [nodeSet],
       options: [yes, message, applyAfter],
       examples: ['muster node rm n128 --yes'],
@@ -246,6 +252,7 @@ const group: CommandSpec = {
     {
       name: 'add',
       about: 'Add a group to the site and commit',
+      details: WHERE_EDITED,
       args: [{ name: '<group>', about: 'name of the new group' }, settings],
       options: [message, applyAfter],
       examples: ["muster group add bigmem 'groups=[compute]' vars.memory=2048"],
@@ -254,6 +261,7 @@ const group: CommandSpec = {
     {
       name: 'set',
       about: 'Set values of a group in the site and commit',
+      details: WHERE_EDITED,
       args: [groupName, settings],
       options: [message, applyAfter],
       examples: ['muster group set compute boot.image=compute@stable'],
@@ -262,6 +270,7 @@ const group: CommandSpec = {
     {
       name: 'rm',
       about: 'Remove a group that no node uses from the site and commit',
+      details: WHERE_EDITED,
       args: [groupName],
       options: [yes, message, applyAfter],
       examples: ['muster group rm bigmem --yes'],

@@ -30,6 +30,7 @@ export const catalogue = {
   STATE_NEWER: [500, 'this data was written by a newer muster; use that version'],
   STATE_LOCKED: [409, 'another muster uses this data directory; stop it first'],
   BACKUP_INVALID: [400, 'choose a file made by: muster backup'],
+  FILE_UNWRITABLE: [400, 'name a file in a directory you may write to'],
   SERVER_UNREACHABLE: [503, 'is it running? start it with: muster serve'],
   ADDRESS_UNUSABLE: [500, 'choose another address or port with --listen'],
   TOKEN_MISSING: [401, 'give a token with MUSTER_TOKEN, or use the unix socket as root'],

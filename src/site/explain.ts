@@ -85,11 +85,13 @@ const sourceOf = ({ layer, line, column }: Origin): Source => ({ layer: layer.na
 function explainMembership(site: Site, node: SiteNode, only: string | undefined): Explanation[] {
   const found: Explanation[] = []
   const clusterFile = site.files.files.find(file => file.kind === 'cluster' && file.name === node.cluster)
-  const place = clusterFile?.tree?.entries.get('nodes')
   if (only !== 'groups') {
+    // Without clusters the site is one, under its own name.
+    const file = clusterFile ?? site.files.files.find(one => one.kind === 'site')
+    const place = file?.tree?.entries.get(clusterFile === undefined ? 'site' : 'nodes')
     const from = {
       layer: `cluster ${node.cluster}`,
-      file: clusterFile?.path ?? 'site.yaml',
+      file: file?.path ?? 'site.yaml',
       line: place?.line ?? 1,
       column: place?.column ?? 1,
     }

@@ -165,7 +165,7 @@ gpu       2       gpu[01-02]
 
 describe('explain', () => {
   const SUMMARY = `PATH           VALUE                                       FROM                LAYER
-cluster        demo                                        site.yaml:1         cluster demo
+cluster        demo                                        site.yaml:2         cluster demo
 groups         [compute, gpu]                              nodes.yaml:8        node gpu[01-02]
 domain         demo.cluster                                site.yaml:3         site
 boot.image     gpu                                         groups/gpu.yaml:3   group gpu

@@ -1,6 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { basename, join, resolve } from 'node:path'
 import { parseKeyFile } from '../../lib/age.ts'
+import { quoteCommand } from '../../lib/exec.ts'
 import { checkSite } from '../../site/check.ts'
 import { initSite } from '../../site/init.ts'
 import { jsonSchemas } from '../../site/json-schema.ts'
@@ -21,7 +22,7 @@ export async function init({ io, out, args: [dir = '.'], options }: Call<{ name?
   await out.result({ dir: target, files }, () => [
     ...files.map(file => `  ${file}`),
     `site ${options.name ?? basename(target)} made in ${dir}: ${plural(files.length, 'file')}, committed`,
-    `next: cd ${dir} && muster site check`,
+    `next: cd ${quoteCommand(dir, [])} && muster site check`,
   ])
 }
 
