@@ -6,7 +6,7 @@ export default defineConfig({
     // The machine may be slow: limits are generous, tests wait for events.
     testTimeout: 60_000,
     hookTimeout: 60_000,
-    // Tests that need a whole machine to themselves (10,000 connections) must not share it with others.
+    // Many tests start servers, shells and git: more of them at once would only wait for each other.
     maxWorkers: 2,
   },
 })

@@ -80,7 +80,7 @@ describe('a failure inside the server', () => {
 
 describe('what a handler throws', () => {
   it.for([
-    ['a programming error', () => new TypeError('cannot read properties of undefined, in /work/src/secret.ts')],
+    ['a programming error', () => new TypeError('cannot read properties of undefined, in /srv/muster/src/secret.ts')],
     ['a system error', () => Object.assign(new Error('ENOENT: /var/lib/muster/state.db'), { code: 'ENOENT' })],
     ['an error that claims a status', () => Object.assign(new Error('secret'), { statusCode: 503 })],
     [
