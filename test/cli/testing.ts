@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { stripVTControlCharacters } from 'node:util'
 import { parse } from 'yaml'
 import { exec } from '../../src/lib/exec.ts'
+import { reaped } from '../reaped.ts'
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '')
 export const MUSTER = join(ROOT, 'bin/muster')
@@ -86,7 +87,7 @@ export function start(
   { cwd = '/', env = {}, input }: RunOptions = {},
 ): Program {
   const stdin = input === undefined ? 'ignore' : 'pipe'
-  const child = spawn(command, args, { cwd, env: { ...BASE_ENV, ...env }, stdio: [stdin, 'pipe', 'pipe'] })
+  const child = reaped(spawn(command, args, { cwd, env: { ...BASE_ENV, ...env }, stdio: [stdin, 'pipe', 'pipe'] }))
   const said = { stdout: '', stderr: '' }
   child.stdout?.setEncoding('utf8').on('data', (text: string) => (said.stdout += text))
   child.stderr?.setEncoding('utf8').on('data', (text: string) => (said.stderr += text))

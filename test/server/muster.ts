@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Ask, type Reply, request } from '../../src/api/testing.ts'
 import { isolateGit } from '../../src/control/testing.ts'
+import { reaped } from '../reaped.ts'
 
 export const MUSTER = fileURLToPath(new URL('../../bin/muster', import.meta.url))
 
@@ -92,7 +93,7 @@ export async function muster(args: readonly string[], env: Readonly<Record<strin
 function start(args: readonly string[], env: Readonly<Record<string, string>>): ChildProcess {
   isolateGit()
   const { MUSTER_SERVER: _server, MUSTER_TOKEN: _token, NOTIFY_SOCKET: _notify, ...inherited } = process.env
-  return spawn(MUSTER, args, { env: { ...inherited, ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
+  return reaped(spawn(MUSTER, args, { env: { ...inherited, ...env }, stdio: ['ignore', 'pipe', 'pipe'] }))
 }
 
 export function collect(child: ChildProcess): { stdout: string; stderr: string } {
