@@ -1,4 +1,5 @@
 import { resolve } from 'node:path'
+import type { ApiClient } from '../../api/client.ts'
 import type { EventReply } from '../../api/schemas.ts'
 import type { Generation } from '../../control/generations.ts'
 import { MusterError } from '../../lib/errors.ts'
@@ -62,11 +63,8 @@ function summaryOf({ data }: EventReply): string {
 }
 
 export async function audit({ io, out, options }: Call<{ limit: string }>): Promise<void> {
-  const { items } = await connect(io, options).get<{ items: EventReply[] }>('/api/v1/events', {
-    limit: wholeNumber(options.limit, 1),
-    order: 'newest',
-  })
-  const changes = items.filter(event => event.from !== undefined)
+  const limit = wholeNumber(options.limit, 1)
+  const changes = await newestChanges(connect(io, options), limit)
   await out.result(changes, () =>
     table(
       ['TIME', 'WHO', 'FROM', 'WHAT', 'NODES', 'DETAIL'],
@@ -80,6 +78,21 @@ export async function audit({ io, out, options }: Call<{ limit: string }>): Prom
       ]),
     ),
   )
+}
+
+/** Events that somebody caused, newest first. Far more of them come from nodes: those are passed over page by page. */
+async function newestChanges(client: ApiClient, limit: number): Promise<EventReply[]> {
+  const changes: EventReply[] = []
+  let before: number | undefined
+  do {
+    const page: { items: EventReply[]; next: number | null } = await client.get('/api/v1/events', {
+      order: 'newest',
+      before,
+    })
+    changes.push(...page.items.filter(event => event.from !== undefined))
+    before = page.next ?? undefined
+  } while (before !== undefined && changes.length < limit)
+  return changes.slice(0, limit)
 }
 
 export async function backup({ io, out, args: [file = ''], options }: Call): Promise<void> {
