@@ -16,19 +16,15 @@ export interface ApiContext {
   readonly stopping: AbortSignal
 }
 
-export type Api = FastifyInstance & { withTypeProvider: FastifyInstance['withTypeProvider'] }
+export type Api = FastifyInstance
 export type Routes = (app: Api, context: ApiContext) => void
 
 export const typed = (app: Api) => app.withTypeProvider<ZodTypeProvider>()
 
-/** Who may call a route. 'none' is for the two health checks only. */
-export interface RouteAccess {
-  readonly role: Role | 'none'
-}
-
 declare module 'fastify' {
   interface FastifyContextConfig {
-    role?: RouteAccess['role']
+    /** Who may call the route. 'none' is for the two health checks only. */
+    role?: Role | 'none'
   }
   interface FastifyRequest {
     actor: Actor | null

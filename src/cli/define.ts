@@ -32,7 +32,6 @@ export interface OptionSpec {
   readonly default?: string | boolean
   readonly choices?: readonly string[]
   readonly completes?: Completes
-  readonly repeat?: boolean
 }
 
 /** One command: help, completion, man page and reference are all drawn from this. */
@@ -73,10 +72,9 @@ export function buildCommand(spec: CommandSpec, run: Run): Command {
   return command
 }
 
-export function buildOption({ flags, about, choices, default: value, repeat }: OptionSpec): Option {
+export function buildOption({ flags, about, choices, default: value }: OptionSpec): Option {
   const option = new Option(flags, about)
   if (choices !== undefined) option.choices(choices)
   if (value !== undefined) option.default(value)
-  if (repeat === true) option.argParser((next: string, before: string[] | undefined) => [...(before ?? []), next])
   return option
 }

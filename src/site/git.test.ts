@@ -96,15 +96,12 @@ describe('commits', () => {
     expect(await headCommit(repo)).toBe(head)
   })
 
-  test('who, when and what', async () => {
+  test('who and what', async () => {
     const dir = await repositoryOf(SMALL)
     const env = ['-c', 'user.name=Zoë Müller', '-c', 'user.email=zoe@example.org']
-    await git(dir, ...env, 'commit', '--allow-empty', '--date=2024-05-06T07:08:09+02:00', '-m', 'Grüße “all”\n\nmore')
+    await git(dir, ...env, 'commit', '--allow-empty', '-m', 'Grüße “all”\n\nmore')
     expect(await describeCommit(await openRepository(dir), 'HEAD')).toEqual({
-      id: await git(dir, 'rev-parse', 'HEAD'),
       author: 'Zoë Müller',
-      email: 'zoe@example.org',
-      time: '2024-05-06T07:08:09+02:00',
       subject: 'Grüße “all”',
     })
   })

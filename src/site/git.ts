@@ -11,14 +11,6 @@ export interface Repository {
   readonly prefix: string
 }
 
-export interface Commit {
-  readonly id: string
-  readonly author: string
-  readonly email: string
-  readonly time: string
-  readonly subject: string
-}
-
 export interface Author {
   readonly name: string
   readonly email: string
@@ -213,9 +205,8 @@ export async function restorePaths(repo: Repository, paths: readonly string[]): 
 
 export const gitDirectory = (repo: Repository): Promise<string> => line(repo.dir, ['rev-parse', '--absolute-git-dir'])
 
-export async function describeCommit(repo: Repository, commit: string): Promise<Commit> {
-  const [id = '', author = '', email = '', time = '', subject = ''] = (
-    await line(repo.dir, ['show', '--no-patch', '--format=%H%x00%an%x00%ae%x00%aI%x00%s', commit])
-  ).split('\0')
-  return { id, author, email, time, subject }
+export async function describeCommit(repo: Repository, commit: string): Promise<{ author: string; subject: string }> {
+  const shown = await line(repo.dir, ['show', '--no-patch', '--format=%an%x00%s', commit])
+  const [author = '', subject = ''] = shown.split('\0')
+  return { author, subject }
 }
