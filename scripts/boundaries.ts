@@ -6,9 +6,10 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   lib: [],
   site: ['lib'],
   state: ['lib'],
+  images: ['lib', 'site', 'state'],
   control: ['lib', 'site', 'state'],
-  api: ['lib', 'site', 'state', 'control'],
-  cli: ['lib', 'site', 'api/client', 'api/schemas', 'control/generations', 'serve', 'restore', 'version'],
+  api: ['lib', 'site', 'state', 'images', 'control'],
+  cli: ['lib', 'site', 'images', 'api/client', 'api/schemas', 'control/generations', 'serve', 'restore', 'version'],
 }
 
 const files = globSync('src/**/*.ts').map(normalize).sort()
