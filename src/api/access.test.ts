@@ -33,6 +33,13 @@ const ROUTES: readonly [method: string, path: string, role: Role | 'none', outco
   ['POST', '/api/v1/site/apply', 'operator', 'REQUEST_INVALID', { rubbish: 1 }],
   ['GET', '/api/v1/site/generations', 'viewer', 200],
   ['POST', '/api/v1/site/revert', 'operator', 'REQUEST_INVALID', { rubbish: 1 }],
+  ['GET', '/api/v1/images', 'viewer', 200],
+  ['GET', '/api/v1/images/:name/:reference', 'viewer', 'IMAGE_UNKNOWN'],
+  ['PUT', '/api/v1/images/:name', 'operator', 'REQUEST_INVALID', { rubbish: 1 }],
+  ['DELETE', '/api/v1/images/:name/:digest', 'operator', 'REQUEST_INVALID'],
+  ['GET', '/api/v1/blobs/:sha256', 'viewer', 'REQUEST_INVALID'],
+  ['PUT', '/api/v1/blobs/:sha256', 'operator', 'REQUEST_INVALID'],
+  ['POST', '/api/v1/blobs/missing', 'operator', 'REQUEST_INVALID', { rubbish: 1 }],
   ['GET', '/api/v1/events', 'viewer', 200],
   // Asked for with a parameter it does not know, because a stream has no end.
   ['GET', '/api/v1/events/stream', 'viewer', 'REQUEST_INVALID'],
@@ -42,7 +49,7 @@ const ROUTES: readonly [method: string, path: string, role: Role | 'none', outco
   ['POST', '/api/v1/backup', 'admin', 200],
 ]
 type Outcome = 200 | ErrorCode
-const urlOf = (path: string): string => path.replace(/:\w+/, 'nobody').replace('stream', 'stream?rubbish=1')
+const urlOf = (path: string): string => path.replaceAll(/:\w+/g, 'nobody').replace('stream', 'stream?rubbish=1')
 
 const CALLERS = ['no token', 'bad token', 'expired token', 'viewer', 'operator', 'admin', 'unix socket'] as const
 type Caller = (typeof CALLERS)[number]
@@ -78,8 +85,8 @@ const statusOf = (outcome: Outcome): number => (outcome === 200 ? 200 : new Must
 
 describe('who may call what', () => {
   it('is said here for every route there is', async () => {
-    const { store, control, tokens } = server
-    const context = { version: 'x', store, control, tokens, stopping: new AbortController().signal }
+    const { store, control, tokens, images } = server
+    const context = { version: 'x', store, control, tokens, images, stopping: new AbortController().signal }
     const app = await buildApi(context, {}, () => true)
     const routes = flatten(app.printRoutes({ commonPrefix: false, includeHooks: false }))
     await app.close()
@@ -158,7 +165,7 @@ describe('who may call what', () => {
   })
 
   it.for(['PUT', 'OPTIONS', 'PROPFIND', 'TRACE', 'SEARCH', 'MKCOL'])(
-    'the method %s, which no route has, is refused',
+    'the method %s, which no route there has, is refused',
     async method => {
       expect((await server.ask(method, '/api/v1/nodes')).status).toBe(401)
       expect((await server.ask(method, '/healthz')).status).toBe(401)

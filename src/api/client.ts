@@ -1,7 +1,8 @@
 import { createWriteStream } from 'node:fs'
 import { rename, rm } from 'node:fs/promises'
-import http, { type IncomingMessage } from 'node:http'
+import http, { type ClientRequest, type IncomingMessage } from 'node:http'
 import https from 'node:https'
+import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { MusterError, isErrorCode, messageOf } from '../lib/errors.ts'
 import type { EventReply, ProblemReply } from './schemas.ts'
@@ -26,8 +27,8 @@ export class ApiClient {
     return (await readJson(await this.#send('GET', withQuery(path, query)))) as Reply
   }
 
-  async send<Reply>(method: 'POST' | 'PATCH' | 'DELETE', path: string, body?: unknown): Promise<Reply> {
-    return (await readJson(await this.#send(method, path, body))) as Reply
+  async send<Reply>(method: 'POST' | 'PUT' | 'PATCH' | 'DELETE', path: string, body?: unknown): Promise<Reply> {
+    return (await readJson(await this.#send(method, path, { body }))) as Reply
   }
 
   /** Every item of a list, page by page. */
@@ -42,8 +43,8 @@ export class ApiClient {
 
   /** Events as they happen, until the connection ends. */
   async *events(query: Query = {}): AsyncGenerator<EventReply> {
-    const response = await this.#send('GET', withQuery('/api/v1/events/stream', query), undefined, {
-      accept: 'text/event-stream',
+    const response = await this.#send('GET', withQuery('/api/v1/events/stream', query), {
+      headers: { accept: 'text/event-stream' },
     })
     for await (const line of lines(response)) {
       if (line.startsWith('data: ')) yield JSON.parse(line.slice('data: '.length)) as EventReply
@@ -64,13 +65,25 @@ export class ApiClient {
     }
   }
 
-  async #send(
-    method: string,
-    path: string,
-    body?: unknown,
-    headers: Record<string, string> = {},
-  ): Promise<IncomingMessage> {
+  /** The reply's body as it comes, from that byte on. */
+  async stream(path: string, offset: number, signal?: AbortSignal): Promise<IncomingMessage> {
+    const headers: Record<string, string> = offset === 0 ? {} : { range: `bytes=${offset}-` }
+    const response = await this.#send('GET', path, { headers, signal, silence: SILENCE })
+    if (offset === 0 || response.headers['content-range']?.startsWith(`bytes ${offset}-`)) return response
+    response.destroy()
+    throw new MusterError('INTERNAL', `the server did not go on at byte ${offset}`)
+  }
+
+  /** Sends a body as it is read. */
+  async upload(path: string, content: Readable, size: number, signal?: AbortSignal): Promise<void> {
+    const headers = { 'content-type': 'application/octet-stream', 'content-length': String(size) }
+    const response = await this.#send('PUT', path, { content, headers, signal, silence: SILENCE })
+    response.resume()
+  }
+
+  async #send(method: string, path: string, sending: Sending = {}): Promise<IncomingMessage> {
     const { server, token } = this.#options
+    const { body, content, headers, signal, silence } = sending
     const isUrl = /^https?:\/\//.test(server)
     const text = body === undefined ? undefined : JSON.stringify(body)
     const options = {
@@ -80,23 +93,51 @@ export class ApiClient {
         ...(token !== undefined && { authorization: `Bearer ${token}` }),
         ...(text !== undefined && { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }),
       },
+      ...(signal !== undefined && { signal }),
     }
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
-      const fail = (error: Error): void => reject(unreachable(server, error))
+      const fail = (error: Error): void => reject(signal?.aborted === true ? aborted() : unreachable(server, error))
       try {
         const request = isUrl
           ? (server.startsWith('https') ? https : http).request(new URL(path, server), options, resolve)
           : http.request({ ...options, socketPath: server, path }, resolve)
-        request.once('error', fail)
-        request.end(text)
+        request.on('error', fail)
+        if (silence !== undefined)
+          request.setTimeout(silence, () => request.destroy(new Error('it has stopped answering')))
+        if (content === undefined) request.end(text)
+        else send(content, request, reject)
       } catch (error) {
         reject(new MusterError('USAGE', `${server} is not a server address`, { cause: error }))
       }
     })
-    if ((response.statusCode ?? 500) >= 400) throw await problemOf(response)
-    return response
+    if ((response.statusCode ?? 500) < 400) return response
+    const problem = await problemOf(response)
+    content?.destroy()
+    throw problem
   }
 }
+
+interface Sending {
+  /** As JSON. */
+  readonly body?: unknown
+  /** As it is. */
+  readonly content?: Readable
+  readonly headers?: Readonly<Record<string, string>>
+  readonly signal?: AbortSignal | undefined
+  /** Milliseconds after which a connection on which nothing moves is given up. */
+  readonly silence?: number
+}
+
+const SILENCE = 60_000
+
+/** A server that refuses says so before it has read everything; then the rest is not sent. */
+function send(content: Readable, request: ClientRequest, reject: (error: Error) => void): void {
+  content.once('error', reject)
+  content.once('close', () => content.readableEnded || request.destroy())
+  content.pipe(request)
+}
+
+const aborted = (): MusterError => new MusterError('ABORTED', 'interrupted')
 
 /** At line feeds only: readline also splits at other separators that may stand inside JSON. */
 async function* lines(response: IncomingMessage): AsyncGenerator<string> {

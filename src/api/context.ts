@@ -4,6 +4,8 @@ import { MusterError } from '../lib/errors.ts'
 import type { Actor, Role } from '../control/actor.ts'
 import type { Control } from '../control/control.ts'
 import type { Tokens } from '../control/tokens.ts'
+import type { Roots } from '../images/store/collect.ts'
+import type { ImageStore } from '../images/store/store.ts'
 import type { Store } from '../state/store.ts'
 
 /** What the routes work with. */
@@ -12,6 +14,11 @@ export interface ApiContext {
   readonly store: Store
   readonly control: Control
   readonly tokens: Tokens
+  readonly images: ImageStore
+  /** Who uses which image, asked before one is removed; nobody unless it is given. */
+  readonly imageRoots?: () => Promise<Roots>
+  /** The most bytes a blob may have that somebody sends; 64 GiB unless said. */
+  readonly maxBlob?: number
   /** Aborted when the server stops: ends streams. */
   readonly stopping: AbortSignal
 }

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { ROLES, Role } from '../control/actor.ts'
 import { Generation } from '../control/generations.ts'
+import { Artefact, Digest, Manifest } from '../images/manifest.ts'
 import { Observed } from '../state/observed.ts'
 
 /** What the API says and hears, beyond what the parts below define themselves. */
@@ -145,3 +146,24 @@ export const StatusReply = z.strictObject({
   generation: Generation.nullable(),
   role: Role.describe('Of whoever asks.'),
 })
+
+export const ImageItem = z.strictObject({
+  name: z.string(),
+  digest: Digest,
+  created: z.string().describe('Time of its inputs.'),
+  built: z.string().describe('When it became the newest of its name.'),
+  size: z
+    .int()
+    .nullable()
+    .describe('Bytes of all files in its root; null, as what follows, when its manifest is damaged.'),
+  arch: Manifest.shape.arch.nullable(),
+  os: z.string().nullable().describe('Name of its operating system; null when it has none.'),
+  kernel: z.string().nullable().describe('Release of its kernel; null when it has none.'),
+})
+export type ImageItem = z.infer<typeof ImageItem>
+export const ImageList = z.strictObject({ items: z.array(ImageItem) })
+export const ImageNameReply = z.strictObject({ name: z.string(), digest: Digest })
+
+export const Sha256 = Artefact.shape.sha256
+export const BlobReply = z.strictObject({ sha256: Sha256, size: z.int() })
+export const MissingBlobs = z.strictObject({ digests: z.array(Sha256).max(10_000) })

@@ -8,11 +8,14 @@ import { MusterError } from '../lib/errors.ts'
 import { DEFAULT_LIMITS, type Limits, guard } from './access.ts'
 import type { Api, ApiContext } from './context.ts'
 import { createMetrics } from './metrics.ts'
+import { DEFAULT_PATIENCE, type Patience, limitBodies } from './patience.ts'
 import { sendProblem } from './problems.ts'
 import { backupRoutes } from './routes/backup.ts'
+import { blobRoutes } from './routes/blobs.ts'
 import { eventRoutes } from './routes/events.ts'
 import { groupRoutes } from './routes/groups.ts'
 import { healthRoutes } from './routes/health.ts'
+import { imageRoutes } from './routes/images.ts'
 import { nodeRoutes } from './routes/nodes.ts'
 import { siteRoutes } from './routes/site.ts'
 import { tokenRoutes } from './routes/tokens.ts'
@@ -24,6 +27,7 @@ export interface ServerOptions {
   readonly logger?: FastifyBaseLogger
   readonly tls?: { readonly cert: Buffer; readonly key: Buffer }
   readonly limits?: Partial<Limits>
+  readonly patience?: Partial<Patience>
 }
 
 export interface RunningServer {
@@ -37,7 +41,6 @@ const BODY_LIMIT = 2 ** 20
 const MAX_CONNECTIONS = 4096
 /** Whoever connects has this long to say what it wants. */
 const HEADERS_TIMEOUT = 10_000
-const REQUEST_TIMEOUT = 30_000
 /** When the server stops, requests under way have this long to end. */
 const GRACE = 2000
 
@@ -84,7 +87,7 @@ export async function startServer(
 /** The whole API, not yet listening. */
 export async function buildApi(
   context: ApiContext,
-  options: Pick<ServerOptions, 'logger' | 'tls' | 'limits'>,
+  options: Pick<ServerOptions, 'logger' | 'tls' | 'limits' | 'patience'>,
   isLocal: (request: FastifyRequest) => boolean,
 ): Promise<Api> {
   const limits = { headersTimeout: HEADERS_TIMEOUT, connectionsCheckingInterval: 5000 }
@@ -93,7 +96,8 @@ export async function buildApi(
     // Fastify takes the limits of the one it uses.
     ...(options.tls === undefined ? { http: limits } : { https: { ...options.tls, ...limits } }),
     bodyLimit: BODY_LIMIT,
-    requestTimeout: REQUEST_TIMEOUT,
+    // Bodies have limits of their own: see `limitBodies`.
+    requestTimeout: 0,
     keepAliveTimeout: 10_000,
     forceCloseConnections: 'idle',
     return503OnClosing: true,
@@ -124,6 +128,7 @@ export async function buildApi(
       logRequest(request, reply, ms)
     })
   })
+  limitBodies(app, { ...DEFAULT_PATIENCE, ...options.patience })
   guard(app, context.tokens, isLocal, { ...DEFAULT_LIMITS, ...options.limits })
   await app.register(swagger, {
     openapi: {
@@ -138,7 +143,17 @@ export async function buildApi(
     },
     transform: jsonSchemaTransform,
   })
-  for (const routes of [healthRoutes, nodeRoutes, groupRoutes, siteRoutes, eventRoutes, tokenRoutes, backupRoutes])
+  for (const routes of [
+    healthRoutes,
+    nodeRoutes,
+    groupRoutes,
+    siteRoutes,
+    imageRoutes,
+    blobRoutes,
+    eventRoutes,
+    tokenRoutes,
+    backupRoutes,
+  ])
     routes(app, context)
   metrics.routes(app, context)
   app.get('/api/v1/openapi.json', { config: { role: 'viewer' }, schema: { hide: true } }, async () => app.swagger())
@@ -166,7 +181,7 @@ async function listenLocally(path: string, listener: RequestListener): Promise<S
       hint: 'choose another path with --socket',
     })
   await rm(path, { force: true })
-  const server = createServer({ headersTimeout: HEADERS_TIMEOUT, requestTimeout: REQUEST_TIMEOUT }, listener)
+  const server = createServer({ headersTimeout: HEADERS_TIMEOUT, requestTimeout: 0 }, listener)
   // Born without access for others: between listening and a chmod anybody could connect.
   const mask = process.umask(0o177)
   try {

@@ -6,7 +6,10 @@ import type { FastifyBaseLogger } from 'fastify'
 import type { Role } from '../control/actor.ts'
 import { type TestControl, startControl } from '../control/testing.ts'
 import { Tokens } from '../control/tokens.ts'
+import type { Roots } from '../images/store/collect.ts'
+import { type ImageStore, openImageStore } from '../images/store/store.ts'
 import type { Limits } from './access.ts'
+import type { Patience } from './patience.ts'
 import type { EventReply } from './schemas.ts'
 import { type RunningServer, startServer } from './server.ts'
 
@@ -26,6 +29,7 @@ export interface Ask {
 
 export interface TestServer extends TestControl {
   readonly tokens: Tokens
+  readonly images: ImageStore
   readonly server: RunningServer
   readonly url: string
   /** Path of the unix socket. */
@@ -42,6 +46,9 @@ export interface TestServer extends TestControl {
 
 export interface TestServerOptions {
   readonly limits?: Partial<Limits>
+  readonly patience?: Partial<Patience>
+  readonly imageRoots?: () => Promise<Roots>
+  readonly maxBlob?: number
   readonly now?: () => Date
   readonly logger?: FastifyBaseLogger
 }
@@ -53,14 +60,24 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   const world = await startControl(options.now === undefined ? {} : { now: options.now })
   const { store, control, data } = world
   const tokens = await Tokens.load(store, options.now)
+  const images = await openImageStore(join(data, 'images'), options.now)
   const socket = join(data, 'muster.sock')
   const server = await startServer(
-    { version: '1.2.3-test', store, control, tokens },
+    {
+      version: '1.2.3-test',
+      store,
+      control,
+      tokens,
+      images,
+      ...(options.imageRoots && { imageRoots: options.imageRoots }),
+      ...(options.maxBlob !== undefined && { maxBlob: options.maxBlob }),
+    },
     {
       host: '127.0.0.1',
       port: 0,
       socket,
       limits: { ...GENEROUS, ...options.limits },
+      ...(options.patience && { patience: options.patience }),
       ...(options.logger && { logger: options.logger }),
     },
   )
@@ -68,6 +85,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   return {
     ...world,
     tokens,
+    images,
     server,
     url: server.url,
     socket,

@@ -32,7 +32,10 @@ export type Artefact = z.infer<typeof Artefact>
 
 export const Manifest = z.strictObject({
   schema: z.literal('muster.image/1'),
-  name: z.string().regex(/^[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?$/, 'is not a name of an image').describe('Name of the image.'),
+  name: z
+    .string()
+    .regex(/^[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?$/, 'is not a name of an image')
+    .describe('Name of the image.'),
   arch: z.enum(['amd64', 'arm64']).describe('Architecture, as Debian names it.'),
   created: z.iso.datetime().describe('Time the inputs have: the commit’s, or the lock’s where there is no git.'),
   inputs: Digest.describe('Digest of everything that went into it.'),
@@ -45,10 +48,7 @@ export const Manifest = z.strictObject({
     })
     .optional()
     .describe('Where the recipe comes from; nothing for an imported image.'),
-  base: z
-    .strictObject({ name: z.string(), inputs: Digest })
-    .optional()
-    .describe('The image it is built on.'),
+  base: z.strictObject({ name: z.string(), inputs: Digest }).optional().describe('The image it is built on.'),
   os: z
     .strictObject({ id: z.string(), version: z.string().optional(), name: z.string().optional() })
     .optional()

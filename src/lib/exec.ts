@@ -1,3 +1,4 @@
+import type { Writable } from 'node:stream'
 import { execa, type Options } from 'execa'
 import { MusterError } from './errors.ts'
 
@@ -10,12 +11,16 @@ export interface ExecOptions {
   readonly env?: Readonly<Record<string, string>>
   readonly input?: string | Uint8Array
   readonly signal?: AbortSignal
-  /** Milliseconds; a minute unless said otherwise. */
+  /** Milliseconds; a minute unless said otherwise, 0 for as long as it takes. */
   readonly timeout?: number
   /** Exit codes that are answers rather than failures. */
   readonly allow?: readonly number[]
   /** The program talks to the person at the terminal (an editor). */
   readonly interactive?: boolean
+  /** Called with what it prints, as it prints it, instead of keeping it. */
+  readonly onOutput?: (chunk: Buffer) => void
+  /** Where its standard output flows, however much it is. */
+  readonly stdoutTo?: Writable
 }
 
 export interface ExecResult {
@@ -25,6 +30,7 @@ export interface ExecResult {
 
 const MINUTE = 60_000
 const TAIL_LINES = 15
+const TAIL_BYTES = 8192
 
 export async function exec(command: string, args: readonly string[], options: ExecOptions = {}): Promise<ExecResult> {
   const settings = {
@@ -38,12 +44,21 @@ export async function exec(command: string, args: readonly string[], options: Ex
     ...(options.input !== undefined && { input: options.input }),
     ...(options.signal !== undefined && { cancelSignal: options.signal }),
     ...(options.interactive === true && { stdio: 'inherit' as const }),
+    ...(options.onOutput !== undefined && { all: true, buffer: false }),
+    ...(options.stdoutTo !== undefined && { buffer: { stdout: false } }),
   } satisfies Options
-  const result = await execa(command, [...args], settings)
+  const child = execa(command, [...args], settings)
+  let last = Buffer.alloc(0)
+  child.all?.on('data', (chunk: Buffer) => {
+    options.onOutput?.(chunk)
+    last = Buffer.concat([last, chunk]).subarray(-TAIL_BYTES)
+  })
+  if (options.stdoutTo !== undefined) child.stdout?.pipe(options.stdoutTo)
+  const result = await child
   const exitCode = result.exitCode ?? -1
   if (exitCode !== 0 && !options.allow?.includes(exitCode)) {
     throw new MusterError('EXEC_FAILED', `${quoteCommand(command, args)}: ${reasonOf(result)}`, {
-      details: tail(text(result.stderr) || text(result.stdout)),
+      details: tail(text(last) || text(result.stderr) || text(result.stdout)),
     })
   }
   return { stdout: Buffer.from(result.stdout ?? new Uint8Array()), exitCode }
@@ -68,7 +83,8 @@ function reasonOf(result: {
   return `failed with exit status ${result.exitCode ?? 'unknown'}`
 }
 
-const text = (bytes: unknown): string => (bytes instanceof Uint8Array ? Buffer.from(bytes).toString('utf8') : '')
+const text = (bytes: unknown): string =>
+  bytes instanceof Uint8Array && bytes.length > 0 ? Buffer.from(bytes).toString('utf8') : ''
 
 const tail = (output: string): string[] =>
   output

@@ -10,6 +10,7 @@ import { didYouMean } from '../lib/suggest.ts'
 import { type Origin, type Value, valueAt } from './layers.ts'
 import { type Problem, tidyProblems } from './problems.ts'
 import type { Plain } from './paths.ts'
+import { checkRecipes } from './render-recipe.ts'
 import type { Network } from './schema.ts'
 import type { SiteNode } from './members.ts'
 import type { Site } from './site.ts'
@@ -22,7 +23,7 @@ import { treeAt } from './validate.ts'
 export function checkSite(site: Site): Problem[] {
   const unreadable = site.files.problems
   const invalid = site.files.files.flatMap(file => file.validate())
-  const structural = [...unreadable, ...invalid, ...site.problems, ...checkNetworks(site)]
+  const structural = [...unreadable, ...invalid, ...site.problems, ...checkNetworks(site), ...checkRecipes(site)]
   return tidyProblems([...structural, ...checkNodes(site)])
 }
 

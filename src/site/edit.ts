@@ -3,7 +3,7 @@ import { type GroupResolver, NodeSet, fold, parseNodeSet } from '../lib/nodeset/
 import type { YamlEdit } from '../lib/yaml/edit.ts'
 import type { MapTree } from '../lib/yaml/tree.ts'
 import { type NodeFileEntry, type SiteFile, roleOf } from './files.ts'
-import { NAME } from './schema.ts'
+import { NAME } from './values.ts'
 import type { Site } from './site.ts'
 import { plainOf, splitKey, treeAt } from './validate.ts'
 

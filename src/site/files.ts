@@ -4,7 +4,8 @@ import { readFast } from '../lib/yaml/fast.ts'
 import type { MapTree, Place, Tree } from '../lib/yaml/tree.ts'
 import type { Layer } from './layers.ts'
 import type { Problem } from './problems.ts'
-import { type FileKind, NAME, fileSchemas } from './schema.ts'
+import { type FileKind, fileSchemas } from './schema.ts'
+import { NAME } from './values.ts'
 import { MAX_FILE_BYTES, MAX_YAML_BYTES, type SiteSource, type SourceFile, blobId } from './source.ts'
 import { validateTree } from './validate.ts'
 
@@ -83,6 +84,10 @@ interface Role {
 export function roleOf(path: string): Role | undefined {
   if (path === 'site.yaml') return { kind: 'site', name: 'site' }
   if (path === 'nodes.yaml' || /^nodes\/[^/]+\.yaml$/.test(path)) return { kind: 'nodes', name: path }
+  const [, image] = /^images\/([^/]+)\/image\.yaml$/.exec(path) ?? []
+  if (image !== undefined) return { kind: 'image', name: image }
+  const [, module] = /^modules\/([^/]+)\/module\.yaml$/.exec(path) ?? []
+  if (module !== undefined) return { kind: 'module', name: module }
   const [, folder, name = ''] = /^(groups|clusters)\/([^/]+)\.yaml$/.exec(path) ?? []
   if (folder === 'groups') return { kind: 'group', name }
   if (folder === 'clusters') return { kind: 'cluster', name }
@@ -181,14 +186,15 @@ function siteFile(
     layers: tree === undefined ? [] : layersOf(path, kind, name, tree),
     validate: () =>
       (validated ??=
-        tree === undefined && problems.length > 0 ? [] : validateTree(path, tree ?? EMPTY_MAP, fileSchemas[kind])),
+        // A recipe is checked once its templates are rendered: render-recipe.ts.
+        kind === 'image' || (tree === undefined && problems.length > 0) ? [] : validateTree(path, tree ?? EMPTY_MAP, fileSchemas[kind])),
   }
 }
 
 const EMPTY_MAP: MapTree = { kind: 'map', entries: new Map(), line: 1, column: 1 }
 
 function layersOf(file: string, kind: FileKind, name: string, tree: MapTree): Layer[] {
-  if (kind === 'nodes') return []
+  if (kind === 'nodes' || kind === 'image' || kind === 'module') return []
   if (kind !== 'site') return [{ name: `${kind} ${name}`, file, tree }]
   const domain = tree.entries.get('domain')
   const defaults = tree.entries.get('defaults')?.value

@@ -3,7 +3,7 @@ import { type GroupResolver, NodeSet, parseNodeSet } from '../lib/nodeset/index.
 import { didYouMean } from '../lib/suggest.ts'
 import { type NodeFileEntry, type SiteFile, type SiteFiles, groupList } from './files.ts'
 import type { Problem } from './problems.ts'
-import { NAME } from './schema.ts'
+import { NAME } from './values.ts'
 
 /** Who belongs where: the groups and what they build on, the nodes and their groups, the clusters and their nodes. */
 export interface SiteGroup {

@@ -1,5 +1,8 @@
 import { z } from 'zod'
 import { canonicalAddress, isAddress, parseNetwork } from '../lib/ip.ts'
+import { ModuleFile } from './module.ts'
+import { Recipe } from './recipe.ts'
+import { FileMode, FileTarget, Name, UserName, text } from './values.ts'
 
 /**
  * What may stand in the files of a site. From these schemas come the checks, the editor's JSON Schema and the reference.
@@ -16,11 +19,6 @@ export const NO_SECRET = 'must be a secret: set it with muster secret set'
 export const Secret = z.strictObject({ $secret: z.string() }, NO_SECRET)
 export type Secret = z.infer<typeof Secret>
 
-const text = (pattern: RegExp, message: string) => z.string().regex(pattern, message)
-
-/** Of groups, clusters, networks, interfaces. */
-export const NAME = /^[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?$/
-const Name = text(NAME, 'is not a name (lower-case letters, digits, - and _)')
 const Domain = text(/^([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]*[a-z0-9])?$/, 'is not a domain name').max(
   253,
 )
@@ -39,12 +37,8 @@ const ImageRef = text(
 )
 const Duration = text(/^\d+(s|m|h|d)$/, 'is not a duration such as 30s, 5m or 1h')
 const Share = z.union([z.int().min(1), text(/^([1-9]\d?|100)%$/, 'is not a number of nodes or a percentage')])
-// Only as text: 0644 and 0o644 are different numbers to YAML, and one of them would become a wrong mode.
-const Mode = text(/^[0-7]{3,4}$/, 'is not a file mode such as "0644"').transform(mode => mode.padStart(4, '0'))
 const Label = z.union([z.string().min(1), z.int()]).transform(String)
-const FileTarget = text(/^\/(?!.*(^|\/)\.\.?(\/|$)).*[^/]$/, 'is not an absolute path')
 const FileSource = text(/^(?!\/)(?!.*(^|\/)\.\.?(\/|$)).+$/, 'is not a path inside files/')
-const UserName = text(/^[a-z_][a-z0-9_-]*\$?$/i, 'is not a user or group name')
 
 const Interface = z.strictObject({
   network: templated(Name).nullish().describe('The network it is on; the one of its own name unless said.'),
@@ -86,7 +80,7 @@ const File = z.union([
     source: templated(FileSource).nullish().describe('Path below files/.'),
     owner: templated(UserName).nullish().describe('Owner of the file; root unless said.'),
     group: templated(UserName).nullish().describe('Group of the file; root unless said.'),
-    mode: templated(Mode).nullish().describe('Mode of the file; 0644 unless said.'),
+    mode: templated(FileMode).nullish().describe('Mode of the file; 0644 unless said.'),
   }),
 ])
 
@@ -143,6 +137,19 @@ export const fileSchemas = {
       })
       .optional()
       .describe('For whom secrets are encrypted.'),
+    modules: z
+      .record(
+        Name,
+        z.strictObject({
+          git: text(/^(https|ssh|git|file):\/\/[^\s\0]+$/, 'is not an address such as https://git.example/modules.git').describe(
+            'Address of the repository.',
+          ),
+          commit: text(/^[0-9a-f]{40}$/, 'is not a whole commit id (40 hex digits)').describe('The commit it is pinned to.'),
+          path: z.string().optional().describe('The folder in it that holds the modules; its top unless said.'),
+        }),
+      )
+      .optional()
+      .describe('Git repositories with shell modules for images.'),
     defaults: Layer.nullish().describe('The lowest layer: what every node gets.'),
   }),
   cluster: z.strictObject({
@@ -154,6 +161,8 @@ export const fileSchemas = {
     groups: GroupNames.nullish().describe('Groups this one builds on: they come first.'),
   }),
   nodes: z.record(z.string(), NodeEntry.nullable()).describe('Node set → what is particular to these nodes.'),
+  image: Recipe,
+  module: ModuleFile,
 } as const
 export type FileKind = keyof typeof fileSchemas
 

@@ -22,7 +22,7 @@ export interface SourceFile {
 
 /** What is looked at; everything else in the repository is none of our business. */
 const TOP_FILES = new Set(['site.yaml', 'nodes.yaml', 'site.yml', 'nodes.yml'])
-const TOP_FOLDERS = new Set(['clusters', 'nodes', 'groups', 'images', 'files'])
+const TOP_FOLDERS = new Set(['clusters', 'nodes', 'groups', 'images', 'files', 'modules', 'ansible', 'bases'])
 
 export function belongsToSite(path: string): boolean {
   const [top = '', ...rest] = path.split('/')

@@ -1,0 +1,130 @@
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import { z } from 'zod'
+import { makeDirectory } from '../../lib/dirs.ts'
+import { MusterError } from '../../lib/errors.ts'
+import { didYouMean } from '../../lib/suggest.ts'
+import { localDirectories } from './apt.ts'
+import type { PackageCache } from './fetch.ts'
+import type { LockedPackage, LockedSet } from './lock.ts'
+import { type Overlay, type SandboxOptions, withTool } from './sandbox.ts'
+
+/** RPM packages, in the same three acts as Debian's (apt.ts): resolve, fetch, install offline from what was locked. */
+export interface DnfRepository {
+  readonly name: string
+  readonly urls: readonly string[]
+  /** A key on this machine; nothing means that packages are taken without a signature. */
+  readonly key?: string
+}
+
+export interface DnfRequest {
+  readonly repositories: readonly DnfRepository[]
+  readonly release: string
+  readonly platform?: string
+  /** As RPM names it: x86_64. */
+  readonly arch: string
+  readonly packages: readonly string[]
+  readonly keep: readonly LockedPackage[]
+  /** A directory of ours; metadata is kept there from one time to the next. */
+  readonly state: string
+}
+
+const Answer = z.union([
+  z.object({ missing: z.array(z.string()), names: z.array(z.string()) }),
+  z.object({
+    packages: z.array(
+      z.object({
+        name: z.string(),
+        version: z.string(),
+        arch: z.string(),
+        algorithm: z.string(),
+        digest: z.string().regex(/^[0-9a-f]+$/),
+        size: z.int().min(0),
+        repository: z.string(),
+        path: z.string().min(1),
+      }),
+    ),
+  }),
+])
+
+const RESOLVER = new URL('dnf-resolve.py', import.meta.url)
+
+/** `target` is what is installed already: layers, or an empty directory. */
+export async function resolveDnf(request: DnfRequest, target: Overlay | string, options: SandboxOptions): Promise<Omit<LockedSet, 'request'>> {
+  if (request.repositories.length === 0)
+    throw new MusterError('RECIPE_INVALID', 'there are no repositories to take packages from', { hint: 'name them under repositories:' })
+  await makeDirectory(request.state)
+  const { onOutput: _, ...quiet } = options
+  const input = {
+    ...{ root: '/target', release: request.release, platform: request.platform, arch: request.arch, packages: request.packages },
+    repositories: Object.fromEntries(request.repositories.map(({ name, urls }) => [name, { urls }])),
+    keep: Object.fromEntries(request.keep.map(({ name, version }) => [name, version])),
+  }
+  const local = localDirectories(request.repositories.flatMap(({ urls }) => urls))
+  const printed = await withTool(target, ['/usr/bin/python3', '-c', await readFile(RESOLVER, 'utf8')], {
+    ...quiet,
+    network: true,
+    input: JSON.stringify(input),
+    readable: Object.fromEntries(local.map(dir => [dir, dir])),
+    writable: { '/dnf': request.state },
+  }).catch((error: unknown) => {
+    throw explain(error)
+  })
+  const answer = Answer.parse(JSON.parse(printed.toString('utf8').trim().split('\n').at(-1) ?? ''))
+  if ('missing' in answer) {
+    const lines = answer.missing.map(name => `${name} is in none of the repositories${didYouMean(name, answer.names)}`)
+    throw new MusterError('PACKAGE_UNKNOWN', lines.join('; '))
+  }
+  const packages = answer.packages.map(({ algorithm, digest, ...item }) => {
+    if (algorithm !== 'sha256') throw new MusterError('BUILD_FAILED', `repository ${item.repository} lists ${item.name} by ${algorithm}, not by sha256`)
+    return { ...item, sha256: digest, file: basename(item.path) }
+  })
+  packages.sort((a, b) => (a.file < b.file ? -1 : 1))
+  return { repositories: Object.fromEntries(request.repositories.map(({ name, urls }) => [name, { urls: [...urls] }])), packages }
+}
+
+function explain(error: unknown): unknown {
+  if (!(error instanceof MusterError)) return error
+  const last = error.details.at(-1) ?? ''
+  if (last.startsWith('unreachable: ')) return new MusterError('MIRROR_UNREACHABLE', 'a package repository cannot be read', { details: [last.slice('unreachable: '.length)], cause: error })
+  if (error.details.some(line => line.startsWith('conflict: ')))
+    return new MusterError('BUILD_FAILED', 'the packages cannot be installed together', { details: error.details, hint: 'take out or replace one of them', cause: error })
+  return error
+}
+
+/** A directory of exactly these packages, with the metadata dnf wants. */
+export async function writeRpmRepository(dir: string, cache: PackageCache, set: LockedSet, options: SandboxOptions): Promise<void> {
+  await cache.linkInto(dir, set.packages)
+  await withTool(undefined, ['createrepo_c', '--quiet', '--no-database', '/run/repository'], { ...options, writable: { '/run/repository': dir } })
+}
+
+export async function installRpms(
+  target: Overlay | string,
+  repository: string,
+  set: LockedSet,
+  request: Pick<DnfRequest, 'release' | 'platform' | 'arch' | 'repositories'>,
+  scratch: string,
+  options: SandboxOptions,
+): Promise<void> {
+  // Signatures are checked with the keys of the recipe; where every repository has one, a package without is refused.
+  const keys = request.repositories.flatMap(({ key }) => (key === undefined ? [] : [key]))
+  const isSigned = keys.length === request.repositories.length
+  const inside = Object.fromEntries(keys.map((key, at) => [`/run/keys/${at}.asc`, key]))
+  const conf = [
+    ...['[main]', 'plugins=0', 'keepcache=0', 'install_weak_deps=0', 'cachedir=/tmp/dnf', 'persistdir=/tmp/dnf', 'logdir=/tmp/dnf', 'reposdir=/dev/null', 'tsflags='],
+    ...(request.platform === undefined ? [] : [`module_platform_id=${request.platform}`]),
+    ...['[locked]', 'name=locked', 'baseurl=file:///run/repository', `gpgcheck=${isSigned ? 1 : 0}`],
+    ...(isSigned ? [`gpgkey=${Object.keys(inside).map(key => `file://${key}`).join(' ')}`] : []),
+    '',
+  ].join('\n')
+  const file = join(scratch, 'dnf.conf')
+  await mkdir(scratch, { recursive: true })
+  await writeFile(file, conf)
+  const names = set.packages.map(({ name, version, arch }) => `${name}-${version}.${arch}`)
+  const argv = ['dnf', '--config', '/run/dnf.conf', '--installroot=/target', `--releasever=${request.release}`, `--forcearch=${request.arch}`, '--assumeyes', 'install', ...names]
+  await withTool(target, argv, {
+    ...options,
+    live: true,
+    readable: { '/run/repository': repository, '/run/dnf.conf': file, ...inside },
+  })
+}

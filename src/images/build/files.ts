@@ -1,0 +1,124 @@
+import { chmod, chown, lchown, lstat, readFile, readdir, readlink, realpath, rm, symlink, writeFile } from 'node:fs/promises'
+import { join, sep } from 'node:path'
+import { MusterError } from '../../lib/errors.ts'
+import { createRenderer } from '../../lib/template.ts'
+import { compareNames, parentOf } from '../../lib/tree/entry.ts'
+import type { Plain } from '../../site/paths.ts'
+import type { Recipe } from '../../site/recipe.ts'
+import type { MergedTree } from '../layers/merge.ts'
+import { makeLayerDirectory } from './clean.ts'
+import { digestOf, digestOfFiles } from './inputs.ts'
+import type { Stage } from './stage.ts'
+
+interface Placement {
+  readonly target: string
+  /** Absolute. */
+  readonly source: string
+  readonly owner: string
+  readonly group: string
+  readonly mode?: string
+}
+
+interface FilesStage extends Stage {
+  /** Whether any of them is a template, so that the site's values count. */
+  readonly isTemplated: boolean
+}
+
+/** The `files` of a recipe: single files and whole folders, templates rendered, owners by the names the image knows. */
+export async function filesStage(recipeDir: string, recipe: Recipe, context: Plain): Promise<FilesStage | undefined> {
+  const placements: Placement[] = []
+  for (const [target, file] of Object.entries(recipe.files)) {
+    const settings = typeof file === 'string' ? { source: file } : file
+    const source = join(recipeDir, settings.source)
+    await refuseOutside(recipeDir, source, settings.source)
+    const { owner = 'root', group = 'root', mode } = settings
+    placements.push({ target, source, owner, group, ...(mode !== undefined && { mode }) })
+  }
+  if (placements.length === 0) return undefined
+  const contents = await Promise.all(placements.map(async ({ source }) => digestOfFiles(source)))
+  // What templates see only counts where there are any.
+  const isTemplated = (await Promise.all(placements.map(({ source }) => hasTemplates(source)))).some(Boolean)
+  return {
+    title: 'files',
+    isTemplated,
+    inputs: { files: recipe.files, contents, context: isTemplated ? digestOf(context) : undefined },
+    async make({ tree, upper }) {
+      const users = await idsIn(tree, 'etc/passwd')
+      const groups = await idsIn(tree, 'etc/group')
+      const renderer = createRenderer()
+      for (const placement of placements) {
+        const uid = idOf(users, placement.owner, 'user', placement.target)
+        const gid = idOf(groups, placement.group, 'group', placement.target)
+        const place = async (source: string, target: string): Promise<void> => {
+          const stat = await lstat(source)
+          if (stat.isDirectory()) {
+            const path = tree.resolve(target)
+            const isNew = tree.get(path)?.type !== 'directory'
+            await makeLayerDirectory(upper, path, tree.get)
+            if (isNew) await chown(join(upper, path), uid, gid)
+            for (const name of (await readdir(source)).sort(compareNames))
+              await place(join(source, name), `${target}/${name.endsWith('.j2') ? name.slice(0, -'.j2'.length) : name}`)
+            return
+          }
+          const path = join(tree.resolve(parentOf(target.slice(1))), target.slice(target.lastIndexOf('/') + 1))
+          await makeLayerDirectory(upper, parentOf(path), tree.get)
+          const full = join(upper, path)
+          await rm(full, { recursive: true, force: true })
+          if (stat.isSymbolicLink()) {
+            await symlink(await readlink(source), full)
+            await lchown(full, uid, gid)
+            return
+          }
+          const content = await readFile(source)
+          const isTemplate = source.endsWith('.j2')
+          await writeFile(full, isTemplate ? rendered(renderer, content, context, source) : content)
+          await chown(full, uid, gid)
+          await chmod(full, placement.mode === undefined ? ((stat.mode & 0o100) === 0 ? 0o644 : 0o755) : Number.parseInt(placement.mode, 8))
+        }
+        await place(placement.source, placement.target)
+      }
+    },
+  }
+}
+
+async function refuseOutside(recipeDir: string, source: string, name: string): Promise<void> {
+  const real = await realpath(source).catch(() => undefined)
+  if (real === undefined) throw new MusterError('RECIPE_INVALID', `files: there is no ${name} beside the recipe`)
+  if (!`${real}${sep}`.startsWith(`${await realpath(recipeDir)}${sep}`))
+    throw new MusterError('RECIPE_INVALID', `files: ${name} leads out of the folder of the recipe`)
+}
+
+async function hasTemplates(source: string): Promise<boolean> {
+  if (source.endsWith('.j2')) return true
+  const names = await readdir(source).catch(() => [])
+  return (await Promise.all(names.map(name => hasTemplates(join(source, name))))).some(Boolean)
+}
+
+function rendered(renderer: ReturnType<typeof createRenderer>, content: Buffer, context: Plain, source: string): string {
+  try {
+    // Jinja drops one newline at the end of a template.
+    const text = content.toString('utf8')
+    const value = String(renderer.render(text, context))
+    return text.endsWith('\n') && !value.endsWith('\n') ? `${value}\n` : value
+  } catch (error) {
+    if (!(error instanceof MusterError)) throw error
+    throw new MusterError('TEMPLATE_INVALID', `${source.split('/').slice(-2).join('/')}: ${error.message}`, { cause: error })
+  }
+}
+
+/** root:x:0:0:… → root is 0 */
+async function idsIn(tree: MergedTree, path: string): Promise<Map<string, number>> {
+  const entry = tree.get(tree.resolve(path))
+  const text = entry?.type === 'file' ? await readFile(tree.locate(entry), 'utf8') : ''
+  const lines = text.split('\n').map(line => line.split(':'))
+  return new Map([['root', 0], ...lines.flatMap(([name = '', , id = '']) => (/^\d+$/.test(id) ? [[name, Number(id)] as const] : []))])
+}
+
+function idOf(known: ReadonlyMap<string, number>, name: string, kind: 'user' | 'group', target: string): number {
+  const id = known.get(name)
+  if (id === undefined)
+    throw new MusterError('RECIPE_INVALID', `files: ${target}: the image has no ${kind} ${name}`, {
+      hint: `install the package that brings the ${kind}, or make it in a step and put the file there too`,
+    })
+  return id
+}

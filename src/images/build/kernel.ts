@@ -1,0 +1,39 @@
+import { MusterError } from '../../lib/errors.ts'
+import type { FileEntry } from '../../lib/tree/entry.ts'
+import type { Recipe } from '../../site/recipe.ts'
+import type { MergedTree } from '../layers/merge.ts'
+import { globToRegExp } from './prune.ts'
+
+export interface Kernel {
+  readonly version: string
+  readonly file: FileEntry
+}
+
+/** Where distributions keep it: /boot/vmlinuz-VERSION, or beside its modules. */
+const PLACES = [/^boot\/(?:vmlinuz|vmlinux|Image)-(.+)$/, /^(?:usr\/)?lib\/modules\/([^/]+)\/vmlinuz$/]
+
+/** The newest kernel of the tree that the recipe allows; none is fine unless the recipe asks for one. */
+export function findKernel(tree: MergedTree, wanted: Recipe['kernel'], image: string): Kernel | undefined {
+  if (wanted === 'none') return undefined
+  const found = new Map<string, FileEntry>()
+  for (const entry of tree.entries) {
+    if (entry.type !== 'file') continue
+    const version = PLACES.map(place => place.exec(entry.path)?.[1]).find(Boolean)
+    if (version !== undefined && !found.has(version)) found.set(version, entry)
+  }
+  const matcher = globToRegExp(wanted?.version ?? '*')
+  const versions = [...found.keys()].filter(version => matcher.test(version)).sort(compareVersions)
+  const newest = versions.at(-1)
+  const file = newest === undefined ? undefined : found.get(newest)
+  if (newest !== undefined && file !== undefined) return { version: newest, file }
+  if (wanted === undefined) return undefined
+  const there = [...found.keys()].join(', ')
+  throw new MusterError('RECIPE_INVALID', `${image}: kernel: no kernel ${wanted.version} in the image`, {
+    hint: there === '' ? 'name its package under packages, such as linux-image-amd64' : `there is ${there}`,
+  })
+}
+
+/** 6.1.0-9 before 6.1.0-10: numbers count as numbers. */
+export function compareVersions(a: string, b: string): number {
+  return a.localeCompare(b, 'en', { numeric: true })
+}

@@ -1,0 +1,136 @@
+import { mkdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { MusterError, messageOf } from '../../lib/errors.ts'
+import { chmod, chown } from 'node:fs/promises'
+import type { LayerCache } from '../layers/cache.ts'
+import { type StackedLayer, mergeLayers } from '../layers/merge.ts'
+import { cleanLayer } from './clean.ts'
+import type { BuildReport } from './report.ts'
+import { inRoot } from './sandbox.ts'
+import type { Stage, StageWork } from './stage.ts'
+
+/** A stage with its place: what lies below it is in its key. */
+export interface PlannedStage extends Stage {
+  readonly key: string
+  readonly image: string
+  /** What it writes is no newer than this. */
+  readonly time: number
+}
+
+export interface MakerOptions {
+  readonly layers: LayerCache
+  /** A directory of this process's own. */
+  readonly work: string
+  readonly report: BuildReport
+  readonly signal: AbortSignal
+  /** Opens a shell in the root when a stage fails. */
+  readonly shellOnFailure?: boolean
+}
+
+/** Makes the layers of stages that are not there yet, in order. */
+export class LayerMaker {
+  readonly #options: MakerOptions
+  readonly #known = new Map<string, StackedLayer>()
+  readonly #reported = new Set<string>()
+  #count = 0
+
+  constructor(options: MakerOptions) {
+    this.#options = options
+  }
+
+  async layersOf(stages: readonly PlannedStage[]): Promise<StackedLayer[]> {
+    const layers: StackedLayer[] = []
+    for (const stage of stages) layers.push(await this.#layerOf(stage, layers))
+    return layers
+  }
+
+  async #layerOf(stage: PlannedStage, lower: readonly StackedLayer[]): Promise<StackedLayer> {
+    const { layers, report, signal } = this.#options
+    signal.throwIfAborted()
+    const known = this.#known.get(stage.key) ?? (await layers.find(stage.key))
+    if (known !== undefined) {
+      this.#known.set(stage.key, known)
+      if (!this.#reported.has(stage.key)) {
+        report.begin(stage.image, stage.title)
+        report.end('cached')
+      }
+      this.#reported.add(stage.key)
+      return known
+    }
+    report.begin(stage.image, stage.title)
+    try {
+      const made = await this.#make(stage, lower)
+      this.#known.set(stage.key, made)
+      this.#reported.add(stage.key)
+      report.end('made')
+      return made
+    } catch (error) {
+      report.end('failed')
+      signal.throwIfAborted()
+      throw explained(stage, error)
+    }
+  }
+
+  async #make(stage: PlannedStage, lower: readonly StackedLayer[]): Promise<StackedLayer> {
+    const { layers, report, signal, work } = this.#options
+    const dir = join(work, `stage-${this.#count++}`)
+    const [upper, overlayWork, mountPoint, scratch] = ['upper', 'work', 'root', 'scratch'].map(name => join(dir, name)) as [string, string, string, string]
+    for (const path of [upper, overlayWork, mountPoint, scratch]) await mkdir(path, { recursive: true })
+    const tree = mergeLayers(lower)
+    const top = tree.get('')
+    await chown(upper, top?.uid ?? 0, top?.gid ?? 0)
+    await chmod(upper, top?.mode ?? 0o755)
+    const stageWork: StageWork = {
+      lower,
+      tree,
+      upper,
+      scratch,
+      overlay: { layers: lower.map(layer => layer.root), upper, work: overlayWork, mountPoint },
+      sandbox: { signal, env: buildEnvironment(stage.time), onOutput: chunk => report.output(chunk) },
+    }
+    try {
+      await stage.make(stageWork)
+      await cleanLayer(upper)
+      return await layers.keep(stage.key, upper, stage.time, signal)
+    } catch (error) {
+      if (this.#options.shellOnFailure === true && !signal.aborted && lower.length > 0) await openShell(stageWork, stage)
+      throw error
+    } finally {
+      await rm(dir, { recursive: true, force: true })
+    }
+  }
+}
+
+/** Times, hashes and byte code come out the same the next time. */
+export const buildEnvironment = (time: number): Record<string, string> => ({
+  SOURCE_DATE_EPOCH: String(time),
+  PYTHONDONTWRITEBYTECODE: '1',
+  PYTHONHASHSEED: '0',
+  TZ: 'UTC',
+})
+
+async function openShell(work: StageWork, stage: PlannedStage): Promise<void> {
+  process.stderr.write(`\n${stage.image}: ${stage.title} failed; this is its root. exit ends the build.\n`)
+  const { onOutput: _, ...sandbox } = work.sandbox
+  await inRoot(work.overlay, ['sh', '-c', 'exec $(command -v bash || command -v sh) -i'], {
+    ...sandbox,
+    interactive: true,
+    allow: Array.from({ length: 255 }, (_unused, code) => code + 1),
+    env: { ...sandbox.env, TERM: process.env['TERM'] ?? 'linux' },
+  })
+}
+
+function explained(stage: PlannedStage, error: unknown): unknown {
+  if (!(error instanceof MusterError)) return error
+  if (error.code !== 'EXEC_FAILED') return error
+  // With sh -x the last command shown is the one that failed.
+  const command = error.details.findLast(line => /^\++ /.test(line))?.replace(/^\++ /, '')
+  const how = /: ([^:]+)$/.exec(messageOf(error))?.[1] ?? 'failed'
+  const full = error.details.some(line => /No space left on device/i.test(line))
+  if (full) return new MusterError('DISK_FULL', `${stage.image}: ${stage.title}: no space left on the disk`, { details: error.details, cause: error })
+  return new MusterError('BUILD_FAILED', `${stage.image}: ${stage.title} ${how}${command === undefined ? '' : `: ${command}`}`, {
+    details: error.details,
+    cause: error,
+    hint: `the whole log: muster image log ${stage.image}; look around in the root with --shell-on-failure`,
+  })
+}

@@ -1,0 +1,96 @@
+import { randomUUID } from 'node:crypto'
+import { access, mkdir, readFile, readdir, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { makeDirectory } from '../../lib/dirs.ts'
+import { exec } from '../../lib/exec.ts'
+import type { StackedLayer } from './merge.ts'
+import { type LayerContent, scanLayer } from './scan.ts'
+
+/**
+ * Finished stages of builds, by the digest of everything that went into them: DATA/images/layers/KEY/{root,layer.json}.
+ * A cache: anything in it can be built again. What a power failure may have cut short is thrown away.
+ */
+export class LayerCache {
+  readonly #dir: string
+  readonly #bootId: string
+  readonly #fresh: string[] = []
+
+  private constructor(dir: string, bootId: string) {
+    this.#dir = dir
+    this.#bootId = bootId
+  }
+
+  static async open(dir: string): Promise<LayerCache> {
+    await makeDirectory(dir, 0o700)
+    return new LayerCache(dir, (await readFile('/proc/sys/kernel/random/boot_id', 'utf8')).trim())
+  }
+
+  async find(key: string): Promise<StackedLayer | undefined> {
+    const dir = this.#pathOf(key)
+    const text = await readFile(join(dir, 'layer.json'), 'utf8').catch(() => undefined)
+    if (text === undefined) return undefined
+    const layer = JSON.parse(text) as StoredLayer
+    const isSafe = layer.bootId === this.#bootId || (await exists(join(dir, 'on-disk')))
+    if (!isSafe) {
+      await rm(dir, { recursive: true, force: true })
+      return undefined
+    }
+    // The time of last use, for gc.
+    const now = new Date()
+    await utimes(dir, now, now)
+    return { ...layer.content, root: join(dir, 'root') }
+  }
+
+  /** Lists what a stage left in `root` and keeps it under the key; `root` is moved. */
+  async keep(key: string, root: string, time: number, signal?: AbortSignal): Promise<StackedLayer> {
+    const content = await scanLayer(root, time, signal)
+    const dir = this.#pathOf(key)
+    const temporary = join(this.#dir, `new-${process.pid}-${randomUUID()}`)
+    await mkdir(temporary, { mode: 0o700 })
+    await rename(root, join(temporary, 'root'))
+    await writeFile(join(temporary, 'layer.json'), JSON.stringify({ bootId: this.#bootId, content } satisfies StoredLayer))
+    await rename(temporary, dir).catch(async (error: unknown) => {
+      // Another build was quicker: its layer is as good as this one.
+      if (!(await exists(join(dir, 'layer.json')))) throw error
+      await rm(temporary, { recursive: true, force: true })
+    })
+    this.#fresh.push(dir)
+    return { ...content, root: join(dir, 'root') }
+  }
+
+  /** Everything kept so far is on the disk when this is done, and will be there after a power failure. */
+  async flush(): Promise<void> {
+    if (this.#fresh.length === 0) return
+    await exec('sync', ['--file-system', this.#dir], { timeout: 0 })
+    for (const dir of this.#fresh.splice(0)) await writeFile(join(dir, 'on-disk'), '').catch(() => {})
+  }
+
+  /** Takes away layers that were not used since then; resolves with how many bytes of disk that gives back. */
+  async prune(before: Date, dryRun: boolean): Promise<{ layers: number; bytes: number }> {
+    let layers = 0
+    let bytes = 0
+    for (const name of await readdir(this.#dir)) {
+      const dir = join(this.#dir, name)
+      const info = await stat(dir).catch(() => undefined)
+      if (info === undefined || info.mtime >= before) continue
+      const { stdout } = await exec('du', ['--summarize', '--bytes', dir], { timeout: 0 })
+      layers++
+      bytes += Number.parseInt(stdout.toString('utf8'), 10)
+      if (!dryRun) await rm(dir, { recursive: true, force: true })
+    }
+    return { layers, bytes }
+  }
+
+  #pathOf = (key: string): string => join(this.#dir, key.slice(0, 32))
+}
+
+interface StoredLayer {
+  readonly bootId: string
+  readonly content: LayerContent
+}
+
+const exists = (path: string): Promise<boolean> =>
+  access(path).then(
+    () => true,
+    () => false,
+  )

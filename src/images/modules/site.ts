@@ -1,0 +1,31 @@
+import { join } from 'node:path'
+import type { Site } from '../../site/site.ts'
+import { plainOf, treeAt } from '../../site/validate.ts'
+import { combineModules } from './combine.ts'
+import { readModules } from './read.ts'
+import { type ModuleSource, fetchModuleSource } from './source.ts'
+import type { ModuleSpec } from './spec.ts'
+
+/** The modules a site has: its own, and those of the repositories site.yaml pins. Read when first asked for. */
+export function siteModules(
+  site: Site,
+  siteDir: string,
+  cacheDir: string,
+): () => Promise<ReadonlyMap<string, ModuleSpec>> {
+  let found: Promise<ReadonlyMap<string, ModuleSpec>> | undefined
+  return () => (found ??= collect(site, siteDir, cacheDir))
+}
+
+async function collect(site: Site, siteDir: string, cacheDir: string): Promise<ReadonlyMap<string, ModuleSpec>> {
+  const own = await readModules(join(siteDir, 'modules'))
+  const others = []
+  for (const source of moduleSources(site))
+    others.push(await readModules(await fetchModuleSource(source, join(cacheDir, 'modules')), source.name))
+  return combineModules([own, ...others])
+}
+
+function moduleSources(site: Site): ModuleSource[] {
+  const tree = treeAt(site.files.files.find(file => file.kind === 'site')?.tree, ['modules'])
+  const sources = tree === undefined ? {} : (plainOf(tree) as Record<string, Omit<ModuleSource, 'name'>>)
+  return Object.entries(sources).map(([name, source]) => ({ name, ...source }))
+}

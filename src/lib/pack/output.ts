@@ -1,0 +1,104 @@
+import { createHash, type Hash } from 'node:crypto'
+import { open, type FileHandle } from 'node:fs/promises'
+
+/** Appends to a new file in large pieces, which are written in the background while the next one is gathered. */
+export class Output {
+  readonly #handle: FileHandle
+  readonly #hash: Hash | undefined
+  readonly #writing: { readonly buffer: Buffer; readonly done: Promise<void> }[] = []
+  #buffer: Buffer = Buffer.allocUnsafeSlow(PIECE)
+  #used = 0
+  #flushed = 0
+
+  private constructor(handle: FileHandle, hash: Hash | undefined) {
+    this.#handle = handle
+    this.#hash = hash
+  }
+
+  /** With `hash`, the sha256 of what is appended is computed on the way: see `digest`. */
+  static async create(file: string, { hash }: { readonly hash: boolean }): Promise<Output> {
+    return new Output(await open(file, 'wx+'), hash ? createHash('sha256') : undefined)
+  }
+
+  get position(): number {
+    return this.#flushed + this.#used
+  }
+
+  async append(bytes: Uint8Array): Promise<void> {
+    for (let at = 0; at < bytes.length;) {
+      const part = bytes.subarray(at, at + PIECE - this.#used)
+      this.#buffer.set(part, this.#used)
+      this.#used += part.length
+      at += part.length
+      if (this.#used === PIECE) await this.#send()
+    }
+  }
+
+  /** Everything appended so far is in the file. */
+  async flush(): Promise<void> {
+    if (this.#used > 0) await this.#send()
+    while (this.#writing.length > 0) await this.#reap()
+  }
+
+  /** Overwrites what was appended and flushed before. */
+  async overwrite(bytes: Uint8Array, position: number): Promise<void> {
+    await this.#write(bytes, position)
+  }
+
+  digest(): string {
+    return this.#hash?.digest('hex') ?? ''
+  }
+
+  /** The sha256 of the file as it is now, read back; for formats whose beginning is written last. */
+  async digestOfFile(between: () => Promise<void>): Promise<string> {
+    const hash = createHash('sha256')
+    const buffers = [Buffer.allocUnsafeSlow(PIECE), Buffer.allocUnsafeSlow(PIECE)] as const
+    const read = (turn: number) =>
+      this.#handle.read(buffers[turn % 2 === 0 ? 0 : 1], { length: PIECE, position: turn * PIECE })
+    let next = read(0)
+    for (let turn = 0; turn * PIECE < this.#flushed; turn++) {
+      const { buffer, bytesRead } = await next
+      next = read(turn + 1)
+      // Waited for in the next turn, unless something fails before.
+      next.catch(() => {})
+      hash.update(buffer.subarray(0, bytesRead))
+      await between()
+    }
+    await next
+    return hash.digest('hex')
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.allSettled(this.#writing.map(({ done }) => done))
+    await this.#handle.close()
+  }
+
+  async #send(): Promise<void> {
+    const piece = this.#buffer.subarray(0, this.#used)
+    this.#hash?.update(piece)
+    const done = this.#write(piece, this.#flushed)
+    // A failure is met where the piece is reaped; until then it must not count as unhandled.
+    done.catch(() => {})
+    this.#writing.push({ buffer: this.#buffer, done })
+    this.#flushed += this.#used
+    this.#used = 0
+    const spare = this.#writing.length > AHEAD ? await this.#reap() : undefined
+    this.#buffer = spare ?? Buffer.allocUnsafeSlow(PIECE)
+  }
+
+  async #reap(): Promise<Buffer | undefined> {
+    const oldest = this.#writing.shift()
+    await oldest?.done
+    return oldest?.buffer
+  }
+
+  async #write(bytes: Uint8Array, position: number): Promise<void> {
+    for (let at = 0; at < bytes.length;) {
+      const { bytesWritten } = await this.#handle.write(bytes, at, bytes.length - at, position + at)
+      at += bytesWritten
+    }
+  }
+}
+
+const PIECE = 1024 * 1024
+const AHEAD = 3

@@ -1,0 +1,94 @@
+import { constants, createZstdCompress, type ZstdCompress } from 'node:zlib'
+import { MusterError } from '../errors.ts'
+import { BLOCK_SIZE } from './format.ts'
+
+/**
+ * Compresses data blocks, each to a zstd frame of its own, several at a time in the thread pool. A compressor is kept for
+ * many frames: making one for each block takes half as long again. The bytes of a frame are the same either way.
+ */
+export class Frames {
+  readonly #lanes: readonly Lane[]
+  readonly #idle: Lane[]
+  readonly #waiting: ((lane: Lane) => void)[] = []
+
+  constructor(level: number) {
+    this.#lanes = Array.from({ length: LANES }, () => new Lane(level))
+    this.#idle = [...this.#lanes]
+  }
+
+  /** Must not be changed until it is done. */
+  async compress(block: Buffer): Promise<Buffer> {
+    const lane = this.#idle.pop() ?? (await new Promise<Lane>(resolve => this.#waiting.push(resolve)))
+    try {
+      return await lane.compress(block)
+    } finally {
+      const next = this.#waiting.shift()
+      if (next === undefined) this.#idle.push(lane)
+      else next(lane)
+    }
+  }
+
+  /** What is still under way is given up. */
+  [Symbol.dispose](): void {
+    this.#waiting.length = 0
+    for (const lane of this.#lanes) lane.close()
+  }
+}
+
+class Lane {
+  readonly #level: number
+  #stream: ZstdCompress
+  #parts: Buffer[] = []
+  #made = 0
+  #fail: (error: Error) => void = () => {}
+
+  constructor(level: number) {
+    this.#level = level
+    this.#stream = this.#open()
+  }
+
+  compress(block: Buffer): Promise<Buffer> {
+    // A frame that does not fit what is left of the output buffer would come in pieces, made in another way.
+    if (OUTPUT - this.#made < WORST_FRAME) {
+      this.#stream.close()
+      this.#stream = this.#open()
+      this.#made = 0
+    }
+    return new Promise((resolve, reject) => {
+      this.#fail = reject
+      this.#stream.write(block, error => {
+        const [frame, ...more] = this.#parts.splice(0)
+        if (error) reject(error)
+        else if (frame === undefined || more.length > 0)
+          reject(new MusterError('INTERNAL', 'zstd did not compress a block in one piece'))
+        else {
+          this.#made += frame.length
+          resolve(frame)
+        }
+      })
+    })
+  }
+
+  close(): void {
+    this.#stream.close()
+  }
+
+  #open(): ZstdCompress {
+    // Ends a frame with every write. As all of it is there then, zstd notes its size: the kernel needs to know that the
+    // frame fits its block buffer.
+    const stream = createZstdCompress({
+      flush: constants.ZSTD_e_end,
+      chunkSize: OUTPUT,
+      params: { [constants.ZSTD_c_compressionLevel]: this.#level },
+    })
+    stream.on('data', (part: Buffer) => this.#parts.push(part))
+    stream.on('error', error => this.#fail(error))
+    return stream
+  }
+}
+
+/** Somewhat more than the four threads of the pool, so that none waits for this one. */
+const LANES = 6
+const OUTPUT = 4 * 1024 * 1024
+/** ZSTD_COMPRESSBOUND, and a little more. */
+const WORST_FRAME = BLOCK_SIZE + BLOCK_SIZE / 256 + 1024
