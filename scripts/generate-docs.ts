@@ -17,6 +17,7 @@ import { initSite } from '../src/site/init.ts'
 import { jsonSchemas } from '../src/site/json-schema.ts'
 import { fileSchemas } from '../src/site/schema.ts'
 import { openWorkspace } from '../src/site/workspace.ts'
+import { openImageStore } from '../src/images/store/store.ts'
 import { openSqliteStore } from '../src/state/sqlite.ts'
 import { VERSION } from '../src/version.ts'
 
@@ -52,6 +53,8 @@ function siteReference(): string {
     cluster: '`clusters/NAME.yaml`',
     group: '`groups/NAME.yaml`',
     nodes: '`nodes.yaml`, `nodes/*.yaml`',
+    image: '`images/NAME/image.yaml`',
+    module: '`modules/NAME/module.yaml`',
   }
   const sections = Object.entries(fileSchemas).map(([kind, schema]) => {
     const rows = [
@@ -126,6 +129,7 @@ async function openApiDocument(): Promise<{ paths: Record<string, Record<string,
       store,
       control,
       tokens: await Tokens.load(store),
+      images: await openImageStore(join(dir, 'images')),
       stopping: new AbortController().signal,
     }
     const app = await buildApi(context, {}, () => false)

@@ -12,8 +12,11 @@ import { Tokens } from './control/tokens.ts'
 import { parseKeyFile } from './lib/age.ts'
 import { makeDirectory } from './lib/dirs.ts'
 import { MusterError } from './lib/errors.ts'
+import { rootsOf } from './images/roots.ts'
+import { openImageStore } from './images/store/store.ts'
 import { exec } from './lib/exec.ts'
 import { openWorkspace } from './site/workspace.ts'
+import { allObserved } from './state/observed.ts'
 import { openSqliteStore } from './state/sqlite.ts'
 import type { Store } from './state/store.ts'
 import { VERSION } from './version.ts'
@@ -46,8 +49,9 @@ export async function serve({ io, options }: Call<ServeOptions>): Promise<void> 
   await using store = await openSqliteStore(join(data, 'state.db'))
   const control = await Control.start(store, workspace, { identities: keys === undefined ? [] : parseKeyFile(keys) })
   const tokens = await Tokens.load(store)
+  const images = await openImageStore(join(data, 'images'))
   const server = await startServer(
-    { version: VERSION, store, control, tokens },
+    { version: VERSION, store, control, tokens, images, imageRoots: async () => rootsOf((await allObserved(store)).values()) },
     { host, port, socket: resolve(data, options.socket ?? 'muster.sock'), logger, ...(tls && { tls }) },
   )
   logger.info(

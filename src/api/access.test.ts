@@ -36,7 +36,7 @@ const ROUTES: readonly [method: string, path: string, role: Role | 'none', outco
   ['GET', '/api/v1/images', 'viewer', 200],
   ['GET', '/api/v1/images/:name/:reference', 'viewer', 'IMAGE_UNKNOWN'],
   ['PUT', '/api/v1/images/:name', 'operator', 'REQUEST_INVALID', { rubbish: 1 }],
-  ['DELETE', '/api/v1/images/:name/:digest', 'operator', 'REQUEST_INVALID'],
+  ['DELETE', '/api/v1/images/:name/:reference', 'operator', 'REQUEST_INVALID'],
   ['GET', '/api/v1/blobs/:sha256', 'viewer', 'REQUEST_INVALID'],
   ['PUT', '/api/v1/blobs/:sha256', 'operator', 'REQUEST_INVALID'],
   ['POST', '/api/v1/blobs/missing', 'operator', 'REQUEST_INVALID', { rubbish: 1 }],

@@ -129,10 +129,13 @@ interface Sending {
 }
 
 const SILENCE = 60_000
+/** After all was sent: it may take the other side a while to bring it to disk. */
+const LONG_SILENCE = 900_000
 
 /** A server that refuses says so before it has read everything; then the rest is not sent. */
 function send(content: Readable, request: ClientRequest, reject: (error: Error) => void): void {
   content.once('error', reject)
+  content.once('end', () => request.setTimeout(LONG_SILENCE))
   content.once('close', () => content.readableEnded || request.destroy())
   content.pipe(request)
 }

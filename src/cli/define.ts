@@ -15,14 +15,14 @@ export interface Call<Options = Record<string, never>> {
 /** Resolves with the exit status, 0 unless it says. */
 export type Action = (call: Call<never>) => Promise<number | void>
 
-/** What completes a word: nodes and groups come from the site or the server, files from the shell. */
-export type Completes = 'nodes' | 'groups' | 'files' | 'directories'
+/** What completes a word: names come from the site, the server or the data directory, files from the shell. */
+export type Completes = 'nodes' | 'groups' | 'images' | 'recipes' | 'modules' | 'files' | 'directories'
 
 export interface ArgumentSpec {
   /** '<nodes>', '[path]', '[nodes...]' */
   readonly name: string
   readonly about: string
-  readonly completes?: Completes
+  readonly completes?: Completes | undefined
   readonly choices?: readonly string[]
 }
 

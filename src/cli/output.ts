@@ -63,5 +63,11 @@ export function ago(time: string, now: Date): string {
   return `${Math.round(seconds / 86_400)}d`
 }
 
+/** 0.4 s, 12.3 s, 2 min 5 s */
+export function duration(seconds: number): string {
+  if (seconds < 100) return `${seconds.toFixed(1)} s`
+  return `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`
+}
+
 export const plural = (count: number, word: string): string =>
   `${count.toLocaleString('en-US')} ${word}${count === 1 ? '' : 's'}`

@@ -1,4 +1,5 @@
 import type { CommandSpec, OptionSpec } from './define.ts'
+import { image, module } from './spec-images.ts'
 
 /** Every command of `muster`: from this table come the parser, --help, completion, the man page and the reference. */
 export const globalOptions: readonly OptionSpec[] = [
@@ -110,7 +111,7 @@ const site: CommandSpec = {
     {
       name: 'schema',
       about: 'Print the JSON Schema of a kind of file, or write all of them for editors',
-      args: [{ name: '[kind]', about: 'which file', choices: ['site', 'cluster', 'group', 'nodes'] }],
+      args: [{ name: '[kind]', about: 'which file', choices: ['site', 'cluster', 'group', 'nodes', 'image', 'module'] }],
       options: [{ flags: '--write <dir>', about: 'write all of them into this directory', completes: 'directories' }],
       examples: ['muster site schema nodes', 'muster site schema --write .schema'],
       action: async () => (await import('./commands/site-files.ts')).schema,
@@ -407,6 +408,8 @@ export const commands: readonly CommandSpec[] = [
   nodeset,
   node,
   group,
+  image,
+  module,
   secret,
   token,
   {

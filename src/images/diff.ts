@@ -153,7 +153,8 @@ const HAS_CHANGED: Readonly<Record<Aspect, (a: Entry, b: Entry) => boolean>> = {
   // Linux looks at no mode of a symbolic link.
   mode: (a, b) => a.type !== 'symlink' && a.mode !== b.mode,
   owner: (a, b) => a.uid !== b.uid || a.gid !== b.gid,
-  xattrs: (a, b) => xattrsOf(a) !== xattrsOf(b),
+  // Hardly any file has some: that is told without looking further.
+  xattrs: (a, b) => a.xattrs !== b.xattrs && xattrsOf(a) !== xattrsOf(b),
 }
 
 /** Of something that has become another thing, only that. */
@@ -186,15 +187,25 @@ function diffSizes(a: readonly Entry[], b: readonly Entry[], top: number): Image
   return { before: was, after: is, delta: is - was, directories: directories.slice(0, top) }
 }
 
-/** usr/lib/modules/6.1.0/kernel/fs counts for usr/lib/modules, usr/bin for itself. Of hard links only the first counts. */
+/** Of hard links only the first counts. */
 function sizesByDirectory(entries: readonly Entry[]): Map<string, number> {
   const sizes = new Map<string, number>()
   for (const entry of entries) {
     if (entry.type !== 'file' || entry.linkTo !== undefined) continue
-    const directory = parentOf(entry.path).split('/', DEPTH).join('/')
+    const directory = topOf(parentOf(entry.path))
     sizes.set(directory, (sizes.get(directory) ?? 0) + entry.size)
   }
   return sizes
+}
+
+/** usr/lib/modules/6.1.0/kernel/fs counts for usr/lib/modules, usr/bin for itself. */
+function topOf(directory: string): string {
+  let end = -1
+  for (let depth = 0; depth < DEPTH; depth++) {
+    end = directory.indexOf('/', end + 1)
+    if (end < 0) return directory
+  }
+  return directory.slice(0, end)
 }
 
 const sum = (sizes: ReadonlyMap<string, number>): number => [...sizes.values()].reduce((total, size) => total + size, 0)

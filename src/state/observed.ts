@@ -27,17 +27,18 @@ export type Report = {
   readonly [Field in ObservedField]?: { value: NonNullable<Observed[Field]>['value']; reason?: string } | null
 }
 
-const PREFIX = 'observed/'
+/** Where they are kept: observed/NODE. */
+export const OBSERVED = 'observed/'
 const RETRIES = 10
 
 export async function observedOf(store: Store, node: string): Promise<Observed> {
-  const entry = await store.get(PREFIX + node)
+  const entry = await store.get(OBSERVED + node)
   return entry === undefined ? {} : Observed.parse(JSON.parse(entry.value))
 }
 
 export async function allObserved(store: Store): Promise<Map<string, Observed>> {
-  const entries = await store.list(PREFIX)
-  return new Map(entries.map(entry => [entry.key.slice(PREFIX.length), Observed.parse(JSON.parse(entry.value))]))
+  const entries = await store.list(OBSERVED)
+  return new Map(entries.map(entry => [entry.key.slice(OBSERVED.length), Observed.parse(JSON.parse(entry.value))]))
 }
 
 /**
@@ -52,11 +53,11 @@ export async function report(
   now: Date,
 ): Promise<Observed> {
   for (let attempt = 1; ; attempt++) {
-    const entry = await store.get(PREFIX + node)
+    const entry = await store.get(OBSERVED + node)
     const before = entry === undefined ? {} : Observed.parse(JSON.parse(entry.value))
     const { after, changed } = merge(before, news, now.toISOString())
     if (changed.length === 0) return before
-    const change: Change = { key: PREFIX + node, value: JSON.stringify(after), ifRevision: entry?.revision ?? 0 }
+    const change: Change = { key: OBSERVED + node, value: JSON.stringify(after), ifRevision: entry?.revision ?? 0 }
     try {
       await store.commit(
         [change],

@@ -119,6 +119,8 @@ async function* bodyOf({ body, raw }: FastifyRequest): AsyncGenerator<Buffer> {
   if (body !== raw) throw new MusterError('REQUEST_INVALID', 'there is no body of the type application/octet-stream')
   try {
     yield* raw.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>
+    // From here on it is we who are slow: it has to be brought to disk.
+    raw.setTimeout(0)
   } catch (error) {
     throw raw.complete ? error : new MusterError('ABORTED', 'the upload was cut off', { cause: error })
   } finally {

@@ -65,19 +65,20 @@ export const imageRoutes: Routes = (app, { images, store, imageRoots }) => {
   )
 
   typed(app).delete(
-    '/api/v1/images/:name/:digest',
+    '/api/v1/images/:name/:reference',
     {
       config: { role: 'operator' },
       schema: {
         summary: 'Take an image off the list of its name',
         tags,
-        params: z.strictObject({ name: z.string().max(63), digest: DigestSchema }),
+        // Not by a part of it: what is removed should be meant.
+        params: z.strictObject({ name: z.string().max(63), reference: DigestSchema }),
         response: { 200: ImageNameReply },
       },
     },
     async request => {
-      const { name, digest } = request.params
-      const image = await images.remove(`${name}@${digest}`, (await imageRoots?.()) ?? { uses: new Map() })
+      const { name, reference } = request.params
+      const image = await images.remove(`${name}@${reference}`, (await imageRoots?.()) ?? { uses: new Map() })
       await store.commit([], [eventOf('image.removed', actorOf(request), image)])
       return image
     },

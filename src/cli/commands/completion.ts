@@ -1,7 +1,9 @@
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { NodeItem } from '../../api/schemas.ts'
 import { candidates } from '../candidates.ts'
 import { connect, findSiteDir } from '../connect.ts'
-import type { Call } from '../define.ts'
+import type { Call, Completes } from '../define.ts'
 import { commands, globalOptions } from '../spec.ts'
 
 const SCRIPTS: Readonly<Record<string, string>> = {
@@ -75,7 +77,8 @@ export async function complete(call: Call): Promise<void> {
 const MOST = 1000
 
 /** Names that continue the last name of a set being typed: for `n001,@co` → `n001,@compute`. */
-async function lookUp(call: Call, kind: 'nodes' | 'groups', typed: string): Promise<string[]> {
+async function lookUp(call: Call, kind: Exclude<Completes, 'files' | 'directories'>, typed: string): Promise<string[]> {
+  if (kind !== 'nodes' && kind !== 'groups') return (await imageNames(call, kind)).filter(name => name.startsWith(typed)).slice(0, MOST)
   const [, before = '', last = ''] = /^(.*[,!&^])?([^,!&^]*)$/.exec(typed) ?? []
   const known = await knownNames(call)
   const wanted =
@@ -84,6 +87,15 @@ async function lookUp(call: Call, kind: 'nodes' | 'groups', typed: string): Prom
     .filter(name => name.startsWith(last))
     .slice(0, MOST)
     .map(name => before + name)
+}
+
+async function imageNames({ io, rest, options: own }: Call, kind: 'images' | 'recipes' | 'modules'): Promise<string[]> {
+  const [site, data] = [valueOf(rest, '--site'), valueOf(rest, '--data')]
+  if (kind === 'images') return (await (await import('../images.ts')).imageStore(io, { ...(data !== undefined && { data }) })).names()
+  const dir = await findSiteDir(io, { ...own, ...(site !== undefined && { site }) })
+  const folder = join(dir ?? '', kind === 'recipes' ? 'images' : 'modules')
+  const found = await readdir(folder, { withFileTypes: true })
+  return found.filter(entry => entry.isDirectory()).map(entry => entry.name)
 }
 
 /** From the site one is in, or else from the server. */

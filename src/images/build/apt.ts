@@ -78,7 +78,7 @@ async function resolveFrom(request: AptRequest, at: number, options: SandboxOpti
     const [command = '', ...rest] = args
     const argv = [command, ...APT_STATE, ...architecture(request.arch), ...rest]
     const places = { readable: Object.fromEntries([...keys, ...local]), writable: { '/apt': state } }
-    return (await withTool(undefined, argv, { ...how, ...places })).toString('utf8')
+    return (await withTool(undefined, argv, { ...how, ...places })).stdout.toString('utf8')
   }
   await apt(['apt-get', 'update', '--error-on=any'], { ...options, network: true }).catch((error: unknown) => {
     throw unreachable(error)

@@ -3,7 +3,7 @@ import { access, constants, lstat, mkdir, readdir, rm, stat } from 'node:fs/prom
 import { dirname, isAbsolute, join, resolve } from 'node:path'
 import { PassThrough, type Readable } from 'node:stream'
 import { MusterError } from '../../lib/errors.ts'
-import { exec } from '../../lib/exec.ts'
+import { type ExecResult, exec } from '../../lib/exec.ts'
 import { checkArchive } from '../../lib/tar/check.ts'
 import { readTarHeaders } from '../../lib/tar/read.ts'
 import { type ImageStore } from '../store/store.ts'
@@ -120,7 +120,7 @@ export async function ociBase(facts: BaseFacts, reference: string): Promise<Pinn
   const isRemote = reference.startsWith('docker://')
   const source = isRemote ? { reference, readable: {} } : await localReference(facts, reference)
   const content = isRemote ? undefined : await localDigest(Object.values(source.readable)[0] ?? '')
-  const skopeo = async (args: readonly string[], options: SandboxOptions): Promise<Buffer> =>
+  const skopeo = async (args: readonly string[], options: SandboxOptions): Promise<ExecResult> =>
     withTool(undefined, ['skopeo', '--insecure-policy', `--override-arch=${facts.arch}`, '--override-os=linux', '--tmpdir=/tmp', ...args], { ...options, network: isRemote })
   return {
     request: { oci: isRemote ? reference : content },
@@ -130,7 +130,7 @@ export async function ociBase(facts: BaseFacts, reference: string): Promise<Pinn
       const printed = await skopeo(['inspect', '--format', '{{.Digest}}', reference], quiet).catch((error: unknown) => {
         throw unreachable(error, reference)
       })
-      return printed.toString('utf8').trim()
+      return printed.stdout.toString('utf8').trim()
     },
     stage: pin => ({
       title: 'from container image',
@@ -234,7 +234,7 @@ export async function ownBase(facts: BaseFacts, sitesBases: string, kind: string
   })
   const digest = await digestOfFiles(program)
   await mkdir(cache, { recursive: true })
-  const run = async (act: 'pin' | 'unpack', pin: unknown, target: string | undefined, sandbox: SandboxOptions): Promise<Buffer> =>
+  const run = async (act: 'pin' | 'unpack', pin: unknown, target: string | undefined, sandbox: SandboxOptions): Promise<ExecResult> =>
     withTool(target, ['/run/muster/base', act], {
       ...sandbox,
       network: true,
@@ -248,7 +248,7 @@ export async function ownBase(facts: BaseFacts, sitesBases: string, kind: string
     request: { kind, settings, program: digest },
     async pin() {
       const { onOutput: _, ...quiet } = facts.sandbox
-      const text = (await run('pin', null, undefined, quiet)).toString('utf8').trim()
+      const text = (await run('pin', null, undefined, quiet)).stdout.toString('utf8').trim()
       return text === '' ? null : parsedPin(kind, text)
     },
     stage: pin => ({

@@ -1,30 +1,16 @@
-import { createHash } from 'node:crypto'
-import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
+import { mkdir, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
-import { zstdCompress } from 'node:zlib'
-import { MusterError } from '../../lib/errors.ts'
-import { humanSize } from '../../lib/size.ts'
-import type { Entry } from '../../lib/tree/entry.ts'
 import type { Site } from '../../site/site.ts'
-import { largest, largestText } from '../largest.ts'
 import { LayerCache } from '../layers/cache.ts'
-import { type MergedTree, mergeLayers } from '../layers/merge.ts'
-import type { Artefact, Digest, Manifest } from '../manifest.ts'
+import type { Digest, Manifest } from '../manifest.ts'
 import { siteModules } from '../modules/site.ts'
-import { installedPackages } from '../packages/installed.ts'
-import { packageListText } from '../packages/list.ts'
-import type { InstalledPackage } from '../packages/package.ts'
-import { sbomText } from '../sbom.ts'
 import type { ImageStore } from '../store/store.ts'
+import { assembleImage } from './assemble.ts'
 import { PackageCache } from './fetch.ts'
 import { digestOf } from './inputs.ts'
-import { findKernel } from './kernel.ts'
 import { lockText } from './lock.ts'
 import { LayerMaker, buildEnvironment } from './make.ts'
-import { packRoot } from './pack.ts'
-import { type ImagePlan, Planner, osRelease } from './plan.ts'
-import { releaseLayer, releaseText } from './release.ts'
+import { type ImagePlan, Planner } from './plan.ts'
 import type { BuildReport } from './report.ts'
 import { requireTools } from './tools.ts'
 import { type Source, sourceOf } from './source.ts'
@@ -132,65 +118,18 @@ class ImageBuild {
 
   async #make(inputs: Digest, source: Source | undefined): Promise<Manifest> {
     const { recipe, name, arch, lock, stages, base } = this.#plan
-    const { report, signal, store } = this.#options
-    const time = Math.floor(Date.parse(lock.time) / 1000)
-    const created = source?.time ?? lock.time
     const layers = await this.#maker.layersOf(stages)
-    const about = { name, created, inputs, ...(source && { source: source.source }) }
-    await mkdir(this.#work, { recursive: true })
-    layers.push(await releaseLayer(join(this.#work, 'release'), mergeLayers(layers), releaseText(about), time))
-    const tree = mergeLayers(layers)
-    const mountPoint = join(this.#work, 'root')
-    await mkdir(mountPoint)
-    const overlay = { layers: layers.map(layer => layer.root), mountPoint }
-    const packages = await installedPackages(tree, overlay)
-    const size = sizeOf(tree.entries)
-    this.#checkSize(size, packages, tree)
-    const kernel = findKernel(tree, recipe.kernel, name)
-    const os = await osRelease(tree)
-
-    report.begin(name, 'pack')
-    try {
-      const packed = await packRoot(tree, recipe.outputs, {
-        store,
-        indexes: join(store.dir, 'indexes'),
-        earlier: await this.#earlier(),
-        time,
-        signal,
-        overlay,
-      })
-      const sbom = sbomText({ name, digestOfInputs: inputs, created, packages, ...(os && { os }) })
-      const artefacts: Artefact[] = [
-        ...(kernel ? [{ type: 'kernel' as const, ...(await store.put(await readFile(tree.locate(kernel.file)))) }] : []),
-        ...packed,
-        { type: 'files', ...(await store.put(await compressed(filesText(tree.entries)))) },
-        { type: 'packages', ...(await store.put(packageListText(packages))) },
-        { type: 'sbom', ...(await store.put(sbom)) },
-        { type: 'lock', ...(await store.put(lockText(lock))) },
-      ]
-      report.end('made')
-      return {
-        schema: 'muster.image/1',
-        ...about,
-        arch: arch as Manifest['arch'],
-        tree: treeDigest(tree.entries),
-        ...(base && { base: { name: base.name, inputs: inputsOf(base, undefined) } }),
-        ...(os && { os: { id: os.id, ...(os.version && { version: os.version }), ...(os.name && { name: os.name }) } }),
-        ...(kernel && { kernel: { version: kernel.version, modules: recipe.kernel === 'none' ? [] : [...(recipe.kernel?.modules ?? [])] } }),
-        size,
-        artefacts,
-      }
-    } catch (error) {
-      report.end('failed')
-      throw error
-    }
-  }
-
-  #checkSize(size: number, packages: readonly InstalledPackage[], tree: MergedTree): void {
-    const limit = this.#plan.recipe.limits.size
-    if (limit === undefined || size <= limit) return
-    throw new MusterError('IMAGE_TOO_LARGE', `${this.#plan.name} has ${humanSize(size)}, its limit is ${humanSize(limit)}`, {
-      details: largestText(largest(packages, tree.entries)).trimEnd().split('\n'),
+    return assembleImage({
+      ...this.#options,
+      about: { name, arch, inputs, created: source?.time ?? lock.time, ...(source && { source: source.source }) },
+      base: base === undefined ? undefined : { name: base.name, inputs: inputsOf(base, undefined) },
+      recipe,
+      layers,
+      stages,
+      lock,
+      time: Math.floor(Date.parse(lock.time) / 1000),
+      earlier: await this.#earlier(),
+      work: this.#work,
     })
   }
 
@@ -230,16 +169,3 @@ async function isWhole(store: ImageStore, digest: Digest): Promise<boolean> {
   const there = await Promise.all(manifest.artefacts.map(({ sha256 }) => store.has(sha256)))
   return there.every(Boolean)
 }
-
-/** One entry per line: what `image diff` compares. */
-export const filesText = (entries: readonly Entry[]): string => entries.map(entry => `${JSON.stringify(entry)}\n`).join('')
-
-export const treeDigest = (entries: readonly Entry[]): Digest =>
-  `sha256:${createHash('sha256').update(filesText(entries)).digest('hex')}`
-
-const compress = promisify(zstdCompress)
-const compressed = (text: string): Promise<Buffer> => compress(Buffer.from(text))
-
-const sizeOf = (entries: readonly Entry[]): number =>
-  entries.reduce((sum, entry) => sum + (entry.type === 'file' && entry.linkTo === undefined ? entry.size : 0), 0)
-

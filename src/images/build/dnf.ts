@@ -70,7 +70,7 @@ export async function resolveDnf(request: DnfRequest, target: Overlay | string, 
   }).catch((error: unknown) => {
     throw explain(error)
   })
-  const answer = Answer.parse(JSON.parse(printed.toString('utf8').trim().split('\n').at(-1) ?? ''))
+  const answer = Answer.parse(JSON.parse(printed.stdout.toString('utf8').trim().split('\n').at(-1) ?? ''))
   if ('missing' in answer) {
     const lines = answer.missing.map(name => `${name} is in none of the repositories${didYouMean(name, answer.names)}`)
     throw new MusterError('PACKAGE_UNKNOWN', lines.join('; '))

@@ -1,3 +1,4 @@
+import { open } from 'node:fs/promises'
 import { MusterError } from '../../lib/errors.ts'
 import type { FileEntry } from '../../lib/tree/entry.ts'
 import type { Recipe } from '../../site/recipe.ts'
@@ -31,6 +32,19 @@ export function findKernel(tree: MergedTree, wanted: Recipe['kernel'], image: st
   throw new MusterError('RECIPE_INVALID', `${image}: kernel: no kernel ${wanted.version} in the image`, {
     hint: there === '' ? 'name its package under packages, such as linux-image-amd64' : `there is ${there}`,
   })
+}
+
+const HEADER_BYTES = 65_536
+const SIGNATURE_AT = 0x202
+const VERSION_AT = 0x20e
+
+/** The release an x86 kernel says it is, from its boot header (Documentation/arch/x86/boot.rst); undefined for others. */
+export async function versionOf(file: string): Promise<string | undefined> {
+  await using handle = await open(file, 'r')
+  const { buffer, bytesRead } = await handle.read(Buffer.alloc(HEADER_BYTES), 0, HEADER_BYTES, 0)
+  if (bytesRead < VERSION_AT + 2 || buffer.toString('latin1', SIGNATURE_AT, SIGNATURE_AT + 4) !== 'HdrS') return undefined
+  const at = buffer.readUInt16LE(VERSION_AT) + 0x200
+  return /^[\x21-\x7e]{1,64}/.exec(buffer.toString('latin1', at, at + 64))?.[0]
 }
 
 /** 6.1.0-9 before 6.1.0-10: numbers count as numbers. */

@@ -5,11 +5,10 @@ import { siteInvalid } from '../../site/problems.ts'
 import type { Recipe, Repository } from '../../site/recipe.ts'
 import { type SiteRecipe, circleText, readRecipe, recipeNames } from '../../site/render-recipe.ts'
 import type { Site } from '../../site/site.ts'
-import { type MergedTree, mergeLayers } from '../layers/merge.ts'
+import { mergeLayers } from '../layers/merge.ts'
 import type { ModuleSpec } from '../modules/spec.ts'
 import { resolveModules } from '../modules/resolve.ts'
 import { packageDatabase } from '../packages/database.ts'
-import { type OsRelease, parseOsRelease } from '../packages/os-release.ts'
 import type { ImageStore } from '../store/store.ts'
 import { type AptSource, DEBIAN_KEYRING, hostSources } from './apt.ts'
 import { type PinnedBase, directoryBase, ociBase, ownBase, storedBase, tarBase } from './bases.ts'
@@ -19,6 +18,7 @@ import { digestOf } from './inputs.ts'
 import { type Lock, type LockedSet, parseLock } from './lock.ts'
 import type { LayerMaker, PlannedStage } from './make.ts'
 import { type PackageTools, type Packaging, debianStage, noPackaging, packagesStage, requestOf, resolvePackages } from './packages.ts'
+import { osRelease } from './os-release.ts'
 import { pruneStage } from './prune.ts'
 import type { Stage } from './stage.ts'
 import { stepStages } from './steps.ts'
@@ -362,11 +362,3 @@ const withRepositories = (packaging: Packaging, added: readonly (AptSource | Dnf
   packaging.kind === 'apt'
     ? { ...packaging, sources: [...packaging.sources, ...(added as readonly AptSource[])] }
     : { ...packaging, repositories: [...packaging.repositories, ...added] }
-
-export async function osRelease(tree: MergedTree): Promise<OsRelease | undefined> {
-  for (const path of ['etc/os-release', 'usr/lib/os-release']) {
-    const entry = tree.get(tree.resolve(path))
-    if (entry?.type === 'file' && entry.size < 65_536) return parseOsRelease(await readFile(tree.locate(entry), 'utf8'))
-  }
-  return undefined
-}

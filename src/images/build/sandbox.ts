@@ -1,5 +1,5 @@
 import { dirname, relative } from 'node:path'
-import { type ExecOptions, exec } from '../../lib/exec.ts'
+import { type ExecOptions, type ExecResult, exec } from '../../lib/exec.ts'
 
 /**
  * Where foreign code runs: always in mount, PID, IPC and UTS namespaces of its own, without a network unless it is said,
@@ -53,22 +53,23 @@ const CAPABILITIES = [
 
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
-export async function inRoot(overlay: Overlay, argv: readonly string[], options: SandboxOptions = {}): Promise<Buffer> {
+export async function inRoot(target: Overlay | string, argv: readonly string[], options: SandboxOptions = {}): Promise<ExecResult> {
+  const mounts = ['--bind', dirOf(target), '/', '--dev', '/dev', '--proc', '/proc', '--tmpfs', '/tmp', '--tmpfs', '/run']
   // Packages may carry device nodes; they cannot be used (nodev).
-  const view = ['--bind', overlay.mountPoint, '/', '--dev', '/dev', '--proc', '/proc', '--tmpfs', '/tmp', '--tmpfs', '/run']
-  return run(overlay, [...view, '--cap-add', 'CAP_MKNOD'], argv, options)
+  return run(overlayOf(target), [...mounts, '--cap-add', 'CAP_MKNOD'], argv, options)
 }
+
+const dirOf = (target: Overlay | string): string => (typeof target === 'string' ? target : target.mountPoint)
+const overlayOf = (target: Overlay | string | undefined): Overlay | undefined => (typeof target === 'object' ? target : undefined)
 
 /** `target` becomes /target: a tree of layers, or a directory. */
 export async function withTool(
   target: Overlay | string | undefined,
   argv: readonly string[],
   options: SandboxOptions = {},
-): Promise<Buffer> {
-  const overlay = typeof target === 'object' ? target : undefined
-  const dir = typeof target === 'object' ? target.mountPoint : target
-  const view = [...toolView(), ...(dir === undefined ? [] : ['--bind', dir, '/target'])]
-  return run(overlay, [...view, ...(options.live === true ? targetDevices() : [])], argv, options)
+): Promise<ExecResult> {
+  const view = [...toolView(), ...(target === undefined ? [] : ['--bind', dirOf(target), '/target'])]
+  return run(overlayOf(target), [...view, ...(options.live === true ? targetDevices() : [])], argv, options)
 }
 
 function toolView(): string[] {
@@ -90,7 +91,7 @@ async function run(
   view: readonly string[],
   argv: readonly string[],
   options: SandboxOptions,
-): Promise<Buffer> {
+): Promise<ExecResult> {
   const binds = [
     ...Object.entries(options.readable ?? {}).flatMap(([inside, outside]) => ['--ro-bind', outside, inside]),
     ...Object.entries(options.writable ?? {}).flatMap(([inside, outside]) => ['--bind', outside, inside]),
@@ -117,8 +118,7 @@ async function run(
     ...(options.allow && { allow: options.allow }),
     ...(options.interactive && { interactive: true }),
   }
-  const { stdout } = await exec('unshare', unshareArgs(overlay, command), execOptions)
-  return stdout
+  return exec('unshare', unshareArgs(overlay, command), execOptions)
 }
 
 /** A mount namespace in which the layers are one tree; then the command takes the shell's place. */

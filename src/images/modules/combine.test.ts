@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest'
-import { MusterError } from '../../lib/errors.ts'
 import { failureOf } from '../../site/testing.ts'
 import { combineModules } from './combine.ts'
 import { moduleNamed, modulesOf } from './testing.ts'
@@ -26,9 +25,9 @@ test('two sources with the same name are refused', async () => {
 })
 
 test('all such names at once', () => {
-  const combine = (): unknown => combineModules([from('common', 'b', 'a'), from('other', 'a', 'b')])
-  expect(combine).toThrow(
+  expect(() => combineModules([from('common', 'b', 'a'), from('other', 'a', 'b')])).toThrow(
     expect.objectContaining({
+      code: 'MODULE_INVALID',
       message: 'modules are in several sources',
       details: [
         'a is in several sources: common:a/module.yaml, other:a/module.yaml',
@@ -36,5 +35,4 @@ test('all such names at once', () => {
       ],
     }),
   )
-  expect(combine).toThrow(MusterError)
 })

@@ -25,6 +25,7 @@ const SMALL: Files = {
   'modules/slurm/module.yaml': SLURM,
   'modules/slurm/install.sh': 'set -eu\n',
   'modules/slurm/files/slurm.conf': 'x\n',
+  'modules/slurm/files.list': 'slurm.conf\n',
   'modules/munge/module.yaml': '# nothing to say\n',
   'modules/munge/install.sh': '',
 }
@@ -105,12 +106,12 @@ describe('refused', () => {
     [
       'a secret',
       { 'modules/a/module.yaml': 'env:\n  KEY: !age x\n', 'modules/a/install.sh': '' },
-      ['modules/a/module.yaml:2:8: env.KEY: must be text'],
+      ['modules/a/module.yaml:2:13: env.KEY: must be text'],
     ],
     [
       'no YAML',
       { 'modules/a/module.yaml': 'a: [\n', 'modules/a/install.sh': '' },
-      [expect.stringMatching(/^modules\/a\/module\.yaml:\d+:\d+: /) as unknown as string],
+      [expect.stringMatching(/^modules\/a\/module\.yaml:\d+:\d+: /)],
     ],
     [
       'a list',
@@ -151,6 +152,7 @@ describe('refused', () => {
   test.each<[link: string, target: string, expected: string[]]>([
     ['a/install.sh', '../../secret', ['modules/a/install.sh:1:1: is a symbolic link that leads out of the module']],
     ['a/install.sh', '../b/install.sh', ['modules/a/install.sh:1:1: is a symbolic link that leads out of the module']],
+    ['a/install.sh', '../ab/install.sh', ['modules/a/install.sh:1:1: is a symbolic link that leads out of the module']],
     ['a/module.yaml', '../../secret', ['modules/a/module.yaml:1:1: is a symbolic link that leads out of the module']],
     ['a/files/x', '/etc/passwd', ['modules/a/files/x:1:1: is a symbolic link that leads out of the module']],
     ['a/files/x', '../../../nothing', ['modules/a/files/x:1:1: is a symbolic link that leads out of the module']],
@@ -169,11 +171,21 @@ describe('refused', () => {
       'modules/a/files/real.sh': '',
       'modules/b/module.yaml': '',
       'modules/b/install.sh': '',
+      'modules/ab/module.yaml': '',
+      'modules/ab/install.sh': '',
       ...(link === 'a/install.sh' ? {} : { 'modules/a/install.sh': '' }),
       ...(link === 'a/module.yaml' ? {} : { 'modules/a/module.yaml': '' }),
     })
     await symlink(target, join(dir, 'modules', link))
     expect(await problemsOf(join(dir, 'modules'))).toEqual(expected)
+  })
+
+  test('a link named from the root, even when it leads inside', async () => {
+    const dir = await directoryOf(SMALL)
+    await symlink(join(dir, 'modules/slurm/install.sh'), join(dir, 'modules/slurm/link'))
+    expect(await problemsOf(join(dir, 'modules'))).toEqual([
+      'modules/slurm/link:1:1: is a symbolic link that leads out of the module',
+    ])
   })
 
   test('what is neither a file nor a folder', async () => {
@@ -189,19 +201,19 @@ describe('refused', () => {
   })
 })
 
-describe('the digest', () => {
-  const digestOf = async (dir: string): Promise<string | undefined> =>
-    (await readModules(join(dir, 'modules'))).get('slurm')?.digest
+const digestOf = async (dir: string): Promise<string | undefined> =>
+  (await readModules(join(dir, 'modules'))).get('slurm')?.digest
 
+describe('the digest', () => {
   test('is the same wherever and whenever the files lie there', async () => {
     const dir = await directoryOf(SMALL)
     const other = await directoryOf(Object.fromEntries(Object.entries(SMALL).reverse()))
     await utimes(join(other, 'modules/slurm/install.sh'), 1, 1)
     await chmod(join(other, 'modules/slurm/install.sh'), 0o600)
     await mkdir(join(other, 'modules/slurm/empty'))
-    await mkdir(join(other, 'modules/slurm/.git'))
+    await writeFiles(other, { 'modules/slurm/.git/config': 'x\n' })
     expect(await digestOf(other)).toBe(await digestOf(dir))
-    expect(await digestOf(dir)).toBe('sha256:0000')
+    expect(await digestOf(dir)).toBe('sha256:f0a44803166d14fb4e7f4de289726a7d7a7a4dd8d9ab292120ebdee5f25c9a18')
   })
 
   test.each<[name: string, change: (slurm: string) => Promise<unknown>]>([

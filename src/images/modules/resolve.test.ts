@@ -160,3 +160,11 @@ test('a chain of a thousand', () => {
   )
   expect(names(['m999'], modulesOf(...chain))).toEqual(chain.map(({ name }) => name))
 })
+
+test('a ladder: of a thousand million ways from top to bottom none is gone twice', () => {
+  const rungs = Array.from({ length: 30 }, (_, rung) => {
+    const below = rung === 0 ? [] : [`a${rung - 1}`, `b${rung - 1}`]
+    return [moduleNamed(`a${rung}`, below), moduleNamed(`b${rung}`, below)]
+  })
+  expect(names(['a29'], modulesOf(...rungs.flat()))).toHaveLength(59)
+})

@@ -137,23 +137,21 @@ async function folderIn(source: ModuleSource, tree: string): Promise<string> {
 }
 
 /** https://user:token@host/x.git?key=y → https://host/x.git: addresses are printed, logged and hashed. */
-export function withoutCredentials(address: string): string {
-  const [, scheme = '', user = '', rest = ''] = /^(https?|ssh|git):\/\/([^/]*@)?(.*)$/is.exec(address) ?? []
-  if (scheme === '') return address
-  // The user of ssh says which account is meant; a password behind it goes.
-  const kept = scheme.toLowerCase() === 'ssh' ? user.replace(/:.*@/s, '@') : ''
-  return `${scheme}://${kept}${rest.replace(/[?#].*$/s, '')}`
+export const withoutCredentials = (address: string): string =>
+  secretsOf(address).reduce((text, secret) => text.replace(secret, ''), address)
+
+/** Who logs in, and what stands behind a question mark; of ssh only a password: the user is part of the address. */
+function secretsOf(address: string): string[] {
+  const [, scheme = '', user = '', query = ''] = /^(https?|ssh|git):\/\/([^/]*@)?[^?#]*([?#].*)?$/is.exec(address) ?? []
+  const login = scheme.toLowerCase() === 'ssh' ? (/:.*(?=@)/s.exec(user)?.[0] ?? '') : user
+  return [login, query].filter(secret => secret !== '')
 }
 
 /** Without the command as its cause: the address in it may hold a password. */
 function failure(source: ModuleSource, why: string, error?: unknown): MusterError {
-  const address = withoutCredentials(source.git)
-  const [, secret] = /^[a-z]+:\/\/([^/]*@)/is.exec(source.git) ?? []
-  const hide = (text: string): string => {
-    const known = text.replaceAll(source.git, address)
-    return (secret === undefined ? known : known.replaceAll(secret, '')).replaceAll(/:\/\/[^/\s@]*:[^/\s@]*@/g, '://')
-  }
-  return new MusterError('MODULE_SOURCE', `source ${source.name}: ${address} ${why}`, {
+  const hide = (text: string): string =>
+    secretsOf(source.git).reduce((clean, secret) => clean.replaceAll(secret, ''), text)
+  return new MusterError('MODULE_SOURCE', `source ${source.name}: ${withoutCredentials(source.git)} ${why}`, {
     details: reasonsOf(error).map(hide),
   })
 }

@@ -14,7 +14,7 @@ export async function installedPackages(tree: MergedTree, overlay: Overlay): Pro
   if (database.manager === 'rpm') {
     // Reading creates lock files: the query sees a copy-on-write view of the tree and may not write to it.
     const argv = ['rpm', '--root=/target', `--dbpath=/${database.dbpath}`, '--query', '--all', '--queryformat', RPM_QUERY_FORMAT]
-    return parseRpmQuery((await withTool(overlay, argv)).toString('utf8'))
+    return parseRpmQuery((await withTool(overlay, argv)).stdout.toString('utf8'))
   }
   const text = (path: string): Promise<string> => {
     const entry = tree.get(path)

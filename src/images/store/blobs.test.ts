@@ -65,7 +65,10 @@ describe('a blob', () => {
     const file = store.temporary()
     await writeFile(file, 'hello')
     await utimes(file, 1, 1)
+    const { ino } = await stat(file)
     expect(await store.adopt(file)).toEqual({ sha256: HELLO, size: 5 })
+    // The file itself, not a copy that would be visible before it is whole.
+    expect((await stat(store.pathOf(HELLO))).ino).toBe(ino)
     expect((await stat(store.pathOf(HELLO))).mtimeMs).toBeGreaterThan(Date.UTC(2020, 1))
     await expect(access(file)).rejects.toMatchObject({ code: 'ENOENT' })
   })

@@ -52,15 +52,17 @@ export async function publishImage(
   return { digest: await store.publish(manifest), manifest }
 }
 
-/** Digests of all blobs that are visible, after a check that each is what its name says. */
-export async function wholeBlobs(dir: string): Promise<string[]> {
+/** Digests of all blobs that are visible, after a check that each that is new is what its name says. */
+export async function wholeBlobs(dir: string, known = new Set<string>()): Promise<string[]> {
   const top = join(dir, 'blobs/sha256')
   const digests: string[] = []
   for (const folder of await readdir(top)) {
     for (const name of await readdir(join(top, folder))) {
+      digests.push(name)
+      if (known.has(name)) continue
       const { sha256 } = await hashFile(join(top, folder, name))
       if (sha256 !== name || !name.startsWith(folder)) throw new Error(`${folder}/${name} is ${sha256}`)
-      digests.push(name)
+      known.add(name)
     }
   }
   return digests.sort()

@@ -32,13 +32,13 @@ export function writeListing(children: readonly Child[], table: MetadataWriter):
   let size = 0
   let indexed = 0
   for (let start = 0; start < children.length;) {
-    const run = runFrom(children, start)
-    const [first] = run
+    const first = children[start]
     if (first === undefined) break
-    if (size - indexed >= METADATA_SIZE) {
+    if (size - indexed + HEADER_SIZE + lengthOf(first) > METADATA_SIZE) {
       index.push({ at: size, block: table.place.block, name: first.name })
       indexed = size
     }
+    const run = runFrom(first, children, start, METADATA_SIZE - (size - indexed))
     const bytes = encodeRun(run, first)
     table.append(bytes)
     size += bytes.length
@@ -47,22 +47,23 @@ export function writeListing(children: readonly Child[], table: MetadataWriter):
   return { place, size, index }
 }
 
-/** Inodes in one block of the inode table, their numbers not too far from the first. */
-function runFrom(children: readonly Child[], start: number): readonly Child[] {
-  const first = children[start]
+/** Inodes in one block of the inode table, their numbers not too far from the first, no more bytes than there is room. */
+function runFrom(first: Child, children: readonly Child[], start: number, room: number): readonly Child[] {
   let end = start
+  let length = HEADER_SIZE
   for (; end < children.length && end - start < MAX_RUN; end++) {
     const child = children[end]
-    if (first === undefined || child === undefined || child.place.block !== first.place.block) break
+    if (child === undefined || child.place.block !== first.place.block) break
     const distance = child.inode - first.inode
     if (distance > 32767 || distance < -32768) break
+    length += lengthOf(child)
+    if (length > room) break
   }
   return children.slice(start, end)
 }
 
 function encodeRun(run: readonly Child[], first: Child): Buffer {
-  const length = run.reduce((sum, { name }) => sum + CHILD_SIZE + name.length, HEADER_SIZE)
-  const bytes = Buffer.allocUnsafe(length)
+  const bytes = Buffer.allocUnsafe(run.reduce((sum, child) => sum + lengthOf(child), HEADER_SIZE))
   let at = bytes.writeUInt32LE(run.length - 1, 0)
   at = bytes.writeUInt32LE(first.place.block, at)
   at = bytes.writeUInt32LE(first.inode, at)
@@ -78,4 +79,5 @@ function encodeRun(run: readonly Child[], first: Child): Buffer {
 
 const MAX_RUN = 256
 const HEADER_SIZE = 12
-const CHILD_SIZE = 8
+
+const lengthOf = ({ name }: Child): number => 8 + name.length

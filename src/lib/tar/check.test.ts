@@ -45,14 +45,14 @@ test('counts members, bytes and devices', async () => {
 
 describe('refuses', () => {
   test.each<[string, Buffer[], string]>([
-    ['.. at the beginning', [file('../x')], '"../x": "../x" leads out of the root'],
-    ['.. within', [file('a/../../x')], '"a/../../x": "a/../../x" leads out of the root'],
-    ['.. at the end', [directory('a/..')], '"a/..": "a/.." leads out of the root'],
-    ['.. behind a slash', [file('/../x')], '"/../x": "/../x" leads out of the root'],
-    ['.. that would stay inside', [file('a/../x')], '"a/../x": "a/../x" leads out of the root'],
-    ['.. in a pax header', [pax(record('path', '../x')), file('x')], '"../x": "../x" leads out of the root'],
-    ['a NUL in a name', [pax(record('path', 'a\0b')), file('x')], '"a\\u0000b": a name cannot have a NUL in it'],
-    ['a NUL in a target', [pax(record('linkpath', 'a\0b')), link('x', '')], '"x": a target cannot have a NUL in it'],
+    ['.. at the beginning', [file('../x')], '"../x": it leads out of the root'],
+    ['.. within', [file('a/../../x')], '"a/../../x": it leads out of the root'],
+    ['.. at the end', [directory('a/..')], '"a/..": it leads out of the root'],
+    ['.. behind a slash', [file('/../x')], '"/../x": it leads out of the root'],
+    ['.. that would stay inside', [file('a/../x')], '"a/../x": it leads out of the root'],
+    ['.. in a pax header', [pax(record('path', '../x')), file('x')], '"../x": it leads out of the root'],
+    ['a NUL in a name', [pax(record('path', 'a\0b')), file('x')], '"a\\u0000b": it has a NUL in its name'],
+    ['a NUL in a target', [pax(record('linkpath', 'a\0b')), link('x', '')], '"x": it has a NUL in its target'],
     ['a file as root', [file('./.')], '"./.": only a directory can be the root'],
     ['a symbolic link as root', [link('/', '/etc')], '"/": only a directory can be the root'],
     [
@@ -98,7 +98,7 @@ describe('refuses', () => {
     [
       'a hard link with .. in its target',
       [file('b/shadow'), hardLink('a', 'b/../b/shadow')],
-      '"a": as the target of a hard link, "b/../b/shadow" leads out of the root',
+      '"a": its target "b/../b/shadow" leads out of the root',
     ],
     [
       'a hard link through a symbolic link',
@@ -153,7 +153,7 @@ describe('refuses', () => {
     [
       'control characters without repeating them',
       [file('\u001b[2J\u009b/../x')],
-      '"\\u001b[2J\\u009b/../x": "\\u001b[2J\\u009b/../x" leads out of the root',
+      '"\\u001b[2J\\u009b/../x": it leads out of the root',
     ],
   ])('%s', async (_, parts, message) => {
     await expect(check(archive(...parts))).rejects.toMatchObject({ code: 'ARCHIVE_INVALID', message })

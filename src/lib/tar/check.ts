@@ -40,19 +40,19 @@ export async function checkArchive(members: AsyncIterable<TarMember>): Promise<A
 
 function pathOf({ name }: TarMember): string {
   const path = normalise(name)
-  if (typeof path !== 'string') throw invalidArchive(`${quoteName(name)}: ${path.why}`)
+  if (typeof path !== 'string') throw invalidArchive(`${quoteName(name)}: it ${path.why}`)
   return path
 }
 
 /** A relative path without '.' and empty components, '' for the root itself; or why there is none. */
 function normalise(name: string): string | { readonly why: string } {
-  if (name.includes('\0')) return { why: 'a name cannot have a NUL in it' }
-  if (!name.isWellFormed()) return { why: 'a name has to be UTF-8' }
+  if (name.includes('\0')) return { why: 'has a NUL in its name' }
+  if (!name.isWellFormed()) return { why: 'has a name that is not Unicode' }
   const parts = name.split('/').filter(part => part !== '' && part !== '.')
-  if (parts.includes('..')) return { why: `${quoteName(name)} leads out of the root` }
+  if (parts.includes('..')) return { why: 'leads out of the root' }
   // In the layers of container images '.wh.NAME' removes NAME.
   if (parts.some(part => /^\.wh\.\.{0,2}$/.test(part)))
-    return { why: 'it removes the directory it is in, or the one above' }
+    return { why: 'removes the directory it is in, or the one above' }
   return parts.join('/')
 }
 
@@ -68,7 +68,7 @@ function dangerOf(
   if (link !== undefined) return `it would be written through the symbolic link ${quoteName(link)}`
   if (links.has(path) && member.type !== 'symlink') return 'an earlier member made it a symbolic link'
   if (isDevice(member) && !path.startsWith('dev/')) return 'device nodes are allowed below dev/ only'
-  if (member.linkName.includes('\0')) return 'a target cannot have a NUL in it'
+  if (member.linkName.includes('\0')) return 'it has a NUL in its target'
   return member.type === 'hardlink' ? dangerOfHardLink(member, path, files, links) : undefined
 }
 
@@ -79,7 +79,7 @@ function dangerOfHardLink(
   links: ReadonlySet<string>,
 ): string | undefined {
   const target = normalise(linkName)
-  if (typeof target !== 'string') return `as the target of a hard link, ${target.why}`
+  if (typeof target !== 'string') return `its target ${quoteName(linkName)} ${target.why}`
   const link = linkAbove(target, links)
   if (link !== undefined) return `its target is behind the symbolic link ${quoteName(link)}`
   if (!files.has(target)) return `its target ${quoteName(linkName)} is no file that stands earlier in the archive`

@@ -82,7 +82,7 @@ function parseHeader(block: Buffer, position: number): Header | 'end' {
   }
 }
 
-/** Only ustar proper has a prefix; GNU keeps times in its place, older archives whatever. */
+/** Only ustar proper has a prefix: GNU keeps times in its place, and older archives nothing. */
 function nameOf(block: Buffer, position: number): Buffer {
   const name = text(block, 0, 100)
   const magic = block.toString('latin1', 257, 265)
@@ -93,11 +93,12 @@ function nameOf(block: Buffer, position: number): Buffer {
         fail(position, 'one of its times makes no sense')
     return name
   }
-  if (!magic.startsWith('ustar\0')) return name
-  // star has a shorter prefix, and keeps times behind it.
-  const isStar = block.toString('latin1', 508, 512) === 'tar\0'
-  if (isStar && block[475] !== 0) fail(position, 'its name can be read in two ways')
   const prefix = text(block, 345, 155)
+  // Some take a prefix wherever they find one. star has a shorter one, and keeps times behind it.
+  const isUstar = magic.startsWith('ustar\0')
+  const isStar = block.toString('latin1', 508, 512) === 'tar\0'
+  if ((prefix.length > 0 && !isUstar) || (isStar && block[475] !== 0))
+    fail(position, 'its name can be read in two ways')
   return prefix.length === 0 ? name : Buffer.concat([prefix, Buffer.from('/'), name])
 }
 

@@ -1,0 +1,8 @@
+import { imageServer } from '../../api/client-images.ts'
+import { type Transferred, pullImage, pushImage } from '../../images/transfer.ts'
+import { humanSize } from '../../lib/size.ts'
+import { connect } from '../connect.ts'
+import type { Call } from '../define.ts'
+import { type DataOption, imageStore, shortDigest } from '../images.ts'
+import type { Io } from '../io.ts'
+import { plural } from '../output.ts'

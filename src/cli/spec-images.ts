@@ -1,0 +1,194 @@
+import type { CommandSpec, OptionSpec } from './define.ts'
+
+/** `muster image …` and `muster module …`: they work on a data directory and need no server. */
+const data: OptionSpec = {
+  flags: '--data <dir>',
+  about: 'data directory (MUSTER_DATA; else /var/lib/muster)',
+  completes: 'directories',
+}
+const reference = {
+  name: '<image>',
+  about: 'NAME for the newest, NAME@sha256:… or the beginning of a digest',
+  completes: 'images',
+} as const
+
+export const image: CommandSpec = {
+  name: 'image',
+  about: 'Images: built from recipes, kept by digest',
+  commands: [
+    {
+      name: 'build',
+      about: 'Build images from their recipes; what has not changed is not done again',
+      details:
+        'Needs root and no server. Package versions are those of images/NAME/lock.json, which is written when it does not say ' +
+        'everything yet: commit it. Runs isolated: no network but where a step asks for it, no files of this machine.',
+      args: [{ name: '[names...]', about: 'images of the site; all of them unless given', completes: 'recipes' }],
+      options: [
+        data,
+        { flags: '--update', about: 'take the newest package versions and write the lock anew' },
+        { flags: '--locked', about: 'fail when the lock does not say everything, as CI should' },
+        { flags: '--shell-on-failure', about: 'open a shell in the root when a stage fails' },
+      ],
+      examples: ['muster image build compute', 'muster image build base compute --update', 'muster image build --locked -o json'],
+      action: async () => (await import('./commands/image-build.ts')).build,
+      stopsItself: true,
+    },
+    {
+      name: 'ls',
+      about: 'List images, newest first',
+      args: [{ name: '[name]', about: 'only those of this name', completes: 'images' }],
+      options: [data, { flags: '-a, --all', about: 'also those that are not the newest of their name' }],
+      examples: ['muster image ls', 'muster image ls compute --all'],
+      action: async () => (await import('./commands/image.ts')).ls,
+    },
+    {
+      name: 'show',
+      about: 'Show an image: its artefacts, where it comes from, who shares its parts',
+      args: [reference],
+      options: [
+        data,
+        { flags: '--packages', about: 'list its packages' },
+        { flags: '--largest', about: 'list its largest packages and directories' },
+        { flags: '--path <artefact>', about: 'print the path of an artefact, such as kernel or squashfs' },
+      ],
+      examples: ['muster image show compute', 'muster image show compute --largest', 'muster image show compute --path kernel'],
+      action: async () => (await import('./commands/image.ts')).show,
+    },
+    {
+      name: 'log',
+      about: 'Print the log of a build: of the last one of a name, also when it failed, or of an image',
+      args: [reference],
+      options: [data],
+      examples: ['muster image log compute', 'muster image log compute@sha256:5d07'],
+      action: async () => (await import('./commands/image.ts')).log,
+    },
+    {
+      name: 'diff',
+      about: 'Compare two images: packages, files, size by directory',
+      args: [
+        { ...reference, name: '<before>' },
+        { ...reference, name: '[after]', about: 'the newest of the same name unless given' },
+      ],
+      options: [
+        data,
+        { flags: '--files', about: 'every file, not only how many' },
+        { flags: '--exit-code', about: 'exit status 1 when there is a difference' },
+      ],
+      examples: ['muster image diff compute@sha256:5d07 compute', 'muster image diff base compute --files'],
+      action: async () => (await import('./commands/image.ts')).diff,
+    },
+    {
+      name: 'verify',
+      about: 'Read every byte of one image, or of all, and compare with its digests',
+      args: [{ ...reference, name: '[image]' }],
+      options: [data, { flags: '--discard', about: 'take damaged artefacts away, so that they are built or pulled again' }],
+      examples: ['muster image verify', 'muster image verify compute'],
+      action: async () => (await import('./commands/image.ts')).verify,
+    },
+    {
+      name: 'rm',
+      about: 'Take an image off the list; its bytes go with the next gc',
+      args: [reference],
+      options: [data, { flags: '-y, --yes', about: 'do not ask' }],
+      examples: ['muster image rm compute@sha256:5d07'],
+      action: async () => (await import('./commands/image.ts')).rm,
+    },
+    {
+      name: 'gc',
+      about: 'Remove what no image needs: artefacts, and layers nobody built on for a while',
+      options: [
+        data,
+        { flags: '--dry-run', about: 'only say what would be removed' },
+        { flags: '--layers <age>', about: 'keep layers that were used within this time', default: '14d' },
+        { flags: '--grace <age>', about: 'keep everything that was written within this time', default: '1h' },
+      ],
+      examples: ['muster image gc --dry-run', 'muster image gc --layers 1d'],
+      action: async () => (await import('./commands/image.ts')).gc,
+    },
+    {
+      name: 'export',
+      about: 'Write an image for somebody else: a directory of plain files, an OCI layout, a tar',
+      args: [reference, { name: '<path>', about: 'directory or file to make', completes: 'files' }],
+      options: [data, { flags: '--format <format>', about: 'what to write', choices: ['directory', 'oci', 'tar'], default: 'directory' }],
+      examples: ['muster image export compute /srv/boot/compute', 'muster image export compute compute.oci --format oci'],
+      action: async () => (await import('./commands/image-build.ts')).exportTo,
+      stopsItself: true,
+    },
+    {
+      name: 'import',
+      about: 'Give an image that was built elsewhere a manifest, to boot it and to build on it',
+      details: 'Say what it is with one of --tree, --tar, --oci, --squashfs; nothing of these for a directory made by `muster image export`.',
+      args: [
+        { name: '<name>', about: 'name it gets' },
+        { name: '[dir]', about: 'directory made by export', completes: 'directories' },
+      ],
+      options: [
+        data,
+        { flags: '--tree <dir>', about: 'a directory that holds a root', completes: 'directories' },
+        { flags: '--tar <file>', about: 'an archive of a root', completes: 'files' },
+        { flags: '--oci <reference>', about: 'docker://…, oci:DIR, oci-archive:FILE, docker-archive:FILE' },
+        { flags: '--squashfs <file>', about: 'a root as squashfs, kept as it is', completes: 'files' },
+        { flags: '--kernel <file>', about: 'its kernel', completes: 'files' },
+        { flags: '--initrd <file>', about: 'its initramfs', completes: 'files' },
+        { flags: '--arch <arch>', about: "its architecture; this machine's unless given", choices: ['amd64', 'arm64'] },
+      ],
+      examples: [
+        'muster image import rescue --squashfs live.squashfs --kernel vmlinuz --initrd initrd.img',
+        'muster image import tools --oci oci-archive:tools.tar',
+        'muster image import compute /mnt/usb/compute',
+      ],
+      action: async () => (await import('./commands/image-build.ts')).importFrom,
+      stopsItself: true,
+    },
+    {
+      name: 'shell',
+      about: 'Open a shell in a copy of an image that is thrown away afterwards',
+      args: [reference, { name: '[command...]', about: 'run this instead of a shell' }],
+      options: [data, { flags: '--network', about: 'with the network of this machine' }],
+      examples: ['muster image shell compute', 'muster image shell compute -- slurmd -V'],
+      action: async () => (await import('./commands/image-build.ts')).shell,
+      stopsItself: true,
+    },
+    {
+      name: 'push',
+      about: 'Send an image to a server; only what it does not have',
+      args: [reference, { name: '[server]', about: 'its URL or socket; --server or MUSTER_SERVER unless given' }],
+      options: [data],
+      examples: ['muster image push compute https://muster.example:7171'],
+      action: async () => (await import('./commands/image-transfer.ts')).push,
+    },
+    {
+      name: 'pull',
+      about: 'Fetch an image from a server; only what is not here',
+      args: [
+        { ...reference, completes: undefined },
+        { name: '[server]', about: 'its URL or socket; --server or MUSTER_SERVER unless given' },
+      ],
+      options: [data],
+      examples: ['muster image pull compute https://muster.example:7171'],
+      action: async () => (await import('./commands/image-transfer.ts')).pull,
+    },
+  ],
+}
+
+export const module: CommandSpec = {
+  name: 'module',
+  about: 'Shell modules: small steps that images share',
+  commands: [
+    {
+      name: 'ls',
+      about: 'List the modules of the site and of the repositories it pins',
+      options: [data],
+      examples: ['muster module ls'],
+      action: async () => (await import('./commands/module.ts')).ls,
+    },
+    {
+      name: 'plan',
+      about: 'Show in which order modules are installed, with those they require',
+      args: [{ name: '<modules...>', about: 'names of modules', completes: 'modules' }],
+      options: [data],
+      examples: ['muster module plan lmod spack'],
+      action: async () => (await import('./commands/module.ts')).plan,
+    },
+  ],
+}

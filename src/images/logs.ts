@@ -1,0 +1,46 @@
+import { type WriteStream, createWriteStream } from 'node:fs'
+import { readFile, rename, rm } from 'node:fs/promises'
+import { finished } from 'node:stream/promises'
+import { join } from 'node:path'
+import { makeDirectory } from '../lib/dirs.ts'
+import { MusterError } from '../lib/errors.ts'
+import type { Digest } from './manifest.ts'
+
+/**
+ * What the programs of a build printed: DATA/images/logs/NAME/{last.log,HEX.log}. A log belongs to a build, not to the
+ * image: two builds of one image have two logs and one digest.
+ */
+const logDir = (store: string, name: string): string => join(store, 'logs', name)
+
+export interface BuildLog {
+  write(chunk: Buffer | string): void
+  /** With the digest of what was built, unless it failed. */
+  close(digest?: Digest): Promise<void>
+}
+
+export async function openBuildLog(store: string, name: string): Promise<BuildLog> {
+  const dir = logDir(store, name)
+  await makeDirectory(dir, 0o700)
+  const last = join(dir, 'last.log')
+  await rm(last, { force: true })
+  const stream: WriteStream = createWriteStream(last, { mode: 0o600 })
+  return {
+    write: chunk => void stream.write(chunk),
+    async close(digest) {
+      stream.end()
+      await finished(stream)
+      if (digest !== undefined) await rename(last, join(dir, `${digest.slice('sha256:'.length)}.log`))
+    },
+  }
+}
+
+/** The log of the last build, which may have failed; or of the build that made this image. */
+export async function readBuildLog(store: string, name: string, digest?: Digest): Promise<string> {
+  const dir = logDir(store, name)
+  const files = [...(digest === undefined ? ['last.log'] : []), ...(digest === undefined ? [] : [`${digest.slice('sha256:'.length)}.log`])]
+  for (const file of files) {
+    const text = await readFile(join(dir, file), 'utf8').catch(() => undefined)
+    if (text !== undefined) return text
+  }
+  throw new MusterError('IMAGE_UNKNOWN', `there is no build log of ${name}`, { hint: 'images that were imported or pulled have none' })
+}
