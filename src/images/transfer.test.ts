@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { readFile, readdir, writeFile } from 'node:fs/promises'
+import { readFile, readdir, readlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { describe, expect, it } from 'vitest'
@@ -94,6 +94,12 @@ const temporaries = (store: ImageStore): Promise<string[]> => readdir(join(store
 const leftOver = async (store: ImageStore, text: Uint8Array): Promise<void> =>
   writeFile(join(store.dir, 'tmp', `0-0.ab.${ROOT_SHA}`), text)
 
+/** How many files of the store this process has open. */
+async function openFiles(store: ImageStore): Promise<number> {
+  const links = (await readdir('/proc/self/fd')).map(fd => readlink(`/proc/self/fd/${fd}`).catch(() => ''))
+  return (await Promise.all(links)).filter(target => target.startsWith(store.dir)).length
+}
+
 describe('pushing', () => {
   it('sends what is missing, each blob once, and publishes', async () => {
     await using all = await world()
@@ -140,6 +146,18 @@ describe('pushing', () => {
     expect(peer.underWay).toBe(0)
     expect(await there.names()).toEqual([])
     expect(await temporaries(there)).toEqual([])
+  })
+
+  it('lets go of a blob of which the other side has read only a part', async () => {
+    await using all = await world()
+    const { here, peer } = all
+    await publishImage(here, 'compute', { squashfs: randomBytes(3_000_000) })
+    const open = await openFiles(here)
+    peer.upload = async (_, content) => {
+      for await (const chunk of content) throw new MusterError('SERVER_UNREACHABLE', `gone after ${chunk.length > 0}`)
+    }
+    await expect(pushImage(peer, here, 'compute')).rejects.toMatchObject({ message: 'gone after true' })
+    await expect.poll(() => openFiles(here), { timeout: 30_000 }).toBe(open)
   })
 
   it('ends when it is interrupted', async () => {

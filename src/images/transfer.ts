@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Readable } from 'node:stream'
+import { Readable } from 'node:stream'
 import { MusterError } from '../lib/errors.ts'
 import { type BlobSource, fetchBlob } from './download.ts'
 import { type Digest, type Manifest, manifestText } from './manifest.ts'
@@ -48,9 +48,14 @@ export async function pushImage(
   const moved = meter(blobs, options)
   await inParallel(blobs, options.signal, async (blob, signal) => {
     const { handle } = await store.openBlob(blob.sha256, blob.size)
-    const content = handle.createReadStream({ highWaterMark: 2 ** 18 })
-    content.on('data', chunk => moved(chunk.length))
-    await target.upload(blob, content, signal).finally(() => content.destroy())
+    const file = handle.createReadStream({ highWaterMark: 2 ** 18 })
+    const content = Readable.from(counted(file, moved), { objectMode: false })
+    try {
+      await target.upload(blob, content, signal)
+    } finally {
+      content.destroy()
+      file.destroy()
+    }
   })
   const published = await target.publish(manifest)
   if (published !== digest) throw new MusterError('DIGEST_MISMATCH', `${digest} became ${published} on the other side`)
@@ -87,6 +92,13 @@ function meter(blobs: readonly Blob[], { progress }: TransferOptions): (bytes: n
   let done = 0
   progress?.(0, total)
   return bytes => progress?.((done += bytes), total)
+}
+
+async function* counted(chunks: AsyncIterable<Buffer>, moved: (bytes: number) => void): AsyncGenerator<Buffer> {
+  for await (const chunk of chunks) {
+    moved(chunk.length)
+    yield chunk
+  }
 }
 
 const sumOf = (blobs: readonly Blob[]): { blobs: number; bytes: number } => ({

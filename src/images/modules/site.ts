@@ -1,10 +1,14 @@
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import type { Site } from '../../site/site.ts'
 import { plainOf, treeAt } from '../../site/validate.ts'
 import { combineModules } from './combine.ts'
 import { readModules } from './read.ts'
 import { type ModuleSource, fetchModuleSource } from './source.ts'
 import type { ModuleSpec } from './spec.ts'
+
+/** Modules that come with Muster. */
+const BUILT_IN = fileURLToPath(new URL('../../../node/modules', import.meta.url))
 
 /** The modules a site has: its own, and those of the repositories site.yaml pins. Read when first asked for. */
 export function siteModules(
@@ -18,7 +22,7 @@ export function siteModules(
 
 async function collect(site: Site, siteDir: string, cacheDir: string): Promise<ReadonlyMap<string, ModuleSpec>> {
   const own = await readModules(join(siteDir, 'modules'))
-  const others = []
+  const others = [await readModules(BUILT_IN, 'muster')]
   for (const source of moduleSources(site))
     others.push(await readModules(await fetchModuleSource(source, join(cacheDir, 'modules')), source.name))
   return combineModules([own, ...others])

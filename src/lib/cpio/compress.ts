@@ -15,12 +15,14 @@ export interface Compression {
  */
 export class SegmentCompressor {
   readonly #stream: ZstdCompress | Gzip
+  readonly #reader: SegmentReader
 
   constructor(tree: FileTree, segment: Segment, compression: Compression, pace: Pace) {
     this.#stream = open(segment.size, compression)
+    this.#reader = new SegmentReader(tree, segment)
     // Met by whoever asks for the bytes.
     this.#stream.on('error', () => {})
-    this.#feed(tree, segment, pace).catch((error: Error) => this.#stream.destroy(error))
+    this.#feed(pace).catch((error: Error) => this.#stream.destroy(error))
   }
 
   async writeTo(output: Output): Promise<void> {
@@ -30,11 +32,13 @@ export class SegmentCompressor {
   /** What is still under way is given up. */
   [Symbol.dispose](): void {
     this.#stream.destroy()
+    // A piece that waits for room is never answered then.
+    this.#reader[Symbol.dispose]()
   }
 
   /** One piece after another, none given before the one before is done with: the bytes must not depend on the time. */
-  async #feed(tree: FileTree, segment: Segment, pace: Pace): Promise<void> {
-    using reader = new SegmentReader(tree, segment)
+  async #feed(pace: Pace): Promise<void> {
+    using reader = this.#reader
     const buffer = Buffer.allocUnsafeSlow(PIECE + 1)
     for (;;) {
       if (pace.due()) await pace.rest()

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { exec } from '../exec.ts'
 import type { Packed } from '../pack/packed.ts'
-import { entriesIn, treeOf, words, type Item } from '../pack/testing.ts'
+import { entriesIn, openFilesIn, treeOf, words, type Item } from '../pack/testing.ts'
 import type { Entry, FileEntry, FileTree } from '../tree/entry.ts'
 import { writeCpio, type CpioOptions } from './write.ts'
 
@@ -279,7 +279,7 @@ describe('does not go on', () => {
       ...Array.from({ length: 60 }, (_, n) => ({
         path: `f${n}`,
         type: 'file' as const,
-        content: noise(2 * MIB, n % 5),
+        content: Buffer.alloc(2 * MIB, words(5000, n)),
       })),
     )
     const controller = new AbortController()
@@ -290,5 +290,6 @@ describe('does not go on', () => {
     }
     await expect(write({ ...given, locate }, { signal: controller.signal })).rejects.toThrow('called off')
     expect(located).toBeLessThan(60)
+    expect(openFilesIn(dir)).toEqual([])
   })
 })

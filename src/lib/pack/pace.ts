@@ -12,7 +12,7 @@ export class Pace {
 
   /** Cheap enough to be asked for every entry: `if (pace.due()) await pace.rest()`. */
   due(): boolean {
-    return performance.now() - this.#since > STRETCH
+    return this.#signal?.aborted === true || performance.now() - this.#since > STRETCH
   }
 
   async rest(): Promise<void> {

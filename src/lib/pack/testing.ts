@@ -92,6 +92,19 @@ async function xattrsIn(root: string): Promise<Map<string, Record<string, string
   return found
 }
 
+/** Files below a directory that this process has open. */
+export const openFilesIn = (dir: string): string[] =>
+  readdirSync('/proc/self/fd')
+    .map(descriptor => {
+      try {
+        return readlinkSync(`/proc/self/fd/${descriptor}`)
+      } catch {
+        // The one that listed the directory is gone by now.
+        return ''
+      }
+    })
+    .filter(file => file.startsWith(dir))
+
 /** The same bytes for the same seed; they do not compress. */
 export function noise(length: number, seed: number): Buffer {
   const bytes = Buffer.alloc(length)
