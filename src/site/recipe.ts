@@ -37,6 +37,9 @@ const Debian = z.strictObject({
 const Dnf = z.strictObject({
   release: z.union([z.string().min(1), z.number()]).transform(String).describe('What $releasever stands for: 9, 41, 15.6.'),
   family: z.enum(['redhat', 'suse']).default('redhat').describe('Whose package names shell modules use.'),
+  database: FileTarget.optional().describe(
+    'Where the distribution keeps its package database; /var/lib/rpm, or /usr/lib/sysimage/rpm for SUSE and for releases from 10 on.',
+  ),
   platform: z.string().optional().describe('Such as platform:el9, where repositories have module streams.'),
 })
 

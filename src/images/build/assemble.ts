@@ -49,10 +49,11 @@ export async function assembleImage(assembly: Assembly): Promise<Manifest> {
   const release = isOurs ? [await releaseLayer(join(assembly.work, 'release'), mergeLayers(assembly.layers), releaseText(about), time)] : []
   const layers = [...assembly.layers, ...release]
   const tree = mergeLayers(layers)
-  const mountPoint = join(assembly.work, 'root')
-  await mkdir(mountPoint)
+  const [mountPoint, upper, overlayWork] = ['root', 'upper', 'work'].map(name => join(assembly.work, name)) as [string, string, string]
+  for (const dir of [mountPoint, upper, overlayWork]) await mkdir(dir)
   const overlay = { layers: layers.map(layer => layer.root), mountPoint }
-  const packages = await installedPackages(tree, overlay)
+  // rpm writes beside its database even when it only reads.
+  const packages = await installedPackages(tree, { ...overlay, upper, work: overlayWork })
   const size = sizeOf(tree.entries)
   checkSize(name, size, recipe.limits.size, packages, tree)
   const brought = given.find(({ type }) => type === 'kernel')

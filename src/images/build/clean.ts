@@ -13,7 +13,7 @@ const LEFTOVERS = [
   ...['var/lib/dnf/*', 'var/lib/rpm/.rpm.lock', 'var/lib/rpm/__db.*', 'var/lib/rpm/*-shm', 'var/lib/rpm/*-wal'],
   ...['usr/lib/sysimage/rpm/.rpm.lock', 'usr/lib/sysimage/rpm/*-shm', 'usr/lib/sysimage/rpm/*-wal'],
   ...['etc/passwd-', 'etc/group-', 'etc/shadow-', 'etc/gshadow-', 'etc/subuid-', 'etc/subgid-', 'etc/.pwd.lock'],
-  ...['etc/ssh/ssh_host_*', 'var/lib/dbus/machine-id', 'var/lib/systemd/random-seed', 'var/lib/systemd/credential.secret'],
+  ...['etc/ssh/ssh_host_*', 'etc/munge/munge.key', 'var/lib/dbus/machine-id', 'var/lib/systemd/random-seed', 'var/lib/systemd/credential.secret'],
   ...['root/.ansible', 'root/.bash_history', 'root/.cache', 'tmp/*', 'run/*', 'var/tmp/*'],
 ]
 

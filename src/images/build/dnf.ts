@@ -1,5 +1,6 @@
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
 import { makeDirectory } from '../../lib/dirs.ts'
 import { MusterError } from '../../lib/errors.ts'
@@ -17,10 +18,19 @@ export interface DnfRepository {
   readonly key?: string
 }
 
+/** Read by rpm in its home directory. */
+async function macros(dir: string, database: string): Promise<Record<string, string>> {
+  const file = join(dir, 'rpmmacros')
+  await writeFile(file, `%_dbpath ${database}\n`)
+  return { '/root/.rpmmacros': file }
+}
+
 export interface DnfRequest {
   readonly repositories: readonly DnfRepository[]
   readonly release: string
   readonly platform?: string
+  /** Where the image keeps its package database: this machine's rpm may have another idea. */
+  readonly database: string
   /** As RPM names it: x86_64. */
   readonly arch: string
   readonly packages: readonly string[]
@@ -47,13 +57,13 @@ const Answer = z.union([
   }),
 ])
 
-const RESOLVER = new URL('dnf-resolve.py', import.meta.url)
+const RESOLVER = fileURLToPath(new URL('dnf-resolve.py', import.meta.url))
 
 /** `target` is what is installed already: layers, or an empty directory. */
 export async function resolveDnf(request: DnfRequest, target: Overlay | string, options: SandboxOptions): Promise<Omit<LockedSet, 'request'>> {
   if (request.repositories.length === 0)
     throw new MusterError('RECIPE_INVALID', 'there are no repositories to take packages from', { hint: 'name them under repositories:' })
-  await makeDirectory(request.state)
+  for (const name of ['cache', 'persist', 'log']) await makeDirectory(join(request.state, name))
   const { onOutput: _, ...quiet } = options
   const input = {
     ...{ root: '/target', release: request.release, platform: request.platform, arch: request.arch, packages: request.packages },
@@ -61,11 +71,11 @@ export async function resolveDnf(request: DnfRequest, target: Overlay | string, 
     keep: Object.fromEntries(request.keep.map(({ name, version }) => [name, version])),
   }
   const local = localDirectories(request.repositories.flatMap(({ urls }) => urls))
-  const printed = await withTool(target, ['/usr/bin/python3', '-c', await readFile(RESOLVER, 'utf8')], {
+  const printed = await withTool(target, ['/usr/bin/python3', '/run/muster/dnf-resolve.py'], {
     ...quiet,
     network: true,
     input: JSON.stringify(input),
-    readable: Object.fromEntries(local.map(dir => [dir, dir])),
+    readable: { '/run/muster/dnf-resolve.py': RESOLVER, ...(await macros(request.state, request.database)), ...Object.fromEntries(local.map(dir => [dir, dir])) },
     writable: { '/dnf': request.state },
   }).catch((error: unknown) => {
     throw explain(error)
@@ -102,7 +112,7 @@ export async function installRpms(
   target: Overlay | string,
   repository: string,
   set: LockedSet,
-  request: Pick<DnfRequest, 'release' | 'platform' | 'arch' | 'repositories'>,
+  request: Pick<DnfRequest, 'release' | 'platform' | 'database' | 'arch' | 'repositories'>,
   scratch: string,
   options: SandboxOptions,
 ): Promise<void> {
@@ -125,6 +135,6 @@ export async function installRpms(
   await withTool(target, argv, {
     ...options,
     live: true,
-    readable: { '/run/repository': repository, '/run/dnf.conf': file, ...inside },
+    readable: { '/run/repository': repository, '/run/dnf.conf': file, ...(await macros(scratch, request.database)), ...inside },
   })
 }

@@ -20,6 +20,8 @@ export type Packaging =
       readonly family: OsFamily
       readonly release: string
       readonly platform?: string
+      /** Where the distribution keeps its package database. */
+      readonly database: string
       readonly repositories: readonly DnfRepository[]
     }
 
@@ -33,6 +35,11 @@ export interface PackageTools {
   readonly note: (line: string) => void
 }
 
+const rpmRequest = ({ release, platform, database, repositories }: Extract<Packaging, { kind: 'dnf' }>, arch: string) => ({
+  ...{ release, database, repositories, arch: RPM_ARCH[arch] ?? arch },
+  ...(platform !== undefined && { platform }),
+})
+
 const RPM_ARCH: Readonly<Record<string, string>> = { amd64: 'x86_64', arm64: 'aarch64' }
 
 /** What decides which packages a request gives, besides the mirrors' state of the day. Addresses may change; keys may not. */
@@ -42,7 +49,7 @@ export async function requestOf(packaging: Packaging, arch: string, packages: re
   const plain =
     packaging.kind === 'apt'
       ? packaging.sources.map(({ suite, components }) => ({ suite, components }))
-      : { release: packaging.release, platform: packaging.platform, names: packaging.repositories.map(({ name }) => name) }
+      : { release: packaging.release, platform: packaging.platform, database: packaging.database, names: packaging.repositories.map(({ name }) => name) }
   return digestOf({ kind: packaging.kind, arch, packages: [...packages].sort(), keys, plain })
 }
 
@@ -64,8 +71,7 @@ export async function resolvePackages(
   const [upper, work, mountPoint] = ['upper', 'work', 'root'].map(name => join(scratch, name)) as [string, string, string]
   for (const dir of [upper, work, mountPoint]) await mkdir(dir)
   const target = lower.length === 0 ? mountPoint : { layers: lower.map(layer => layer.root), upper, work, mountPoint }
-  const { release, platform, repositories } = packaging
-  const request = { repositories, release, ...(platform && { platform }), arch: RPM_ARCH[arch] ?? arch, packages, keep, state: join(tools.state, 'dnf') }
+  const request = { ...rpmRequest(packaging, arch), packages, keep, state: join(tools.state, 'dnf') }
   return resolveDnf(request, target, tools.sandbox)
 }
 
@@ -110,7 +116,8 @@ export function packagesStage(
   added: readonly (AptSource | DnfRepository)[],
   tools: PackageTools,
 ): Stage {
-  const inputs = { packages: identityOf(set), names: packages, kind: packaging.kind, added: added.map(({ name, urls }) => ({ name, urls })) }
+  const place = packaging.kind === 'dnf' ? packaging.database : undefined
+  const inputs = { packages: identityOf(set), names: packages, kind: packaging.kind, place, added: added.map(({ name, urls }) => ({ name, urls })) }
   return {
     title: 'packages',
     inputs,
@@ -124,9 +131,8 @@ export function packagesStage(
         return
       }
       await writeRpmRepository(repository, tools.cache, set, work.sandbox)
-      const { release, platform, repositories } = packaging
-      const request = { repositories, release, ...(platform && { platform }), arch: RPM_ARCH[arch] ?? arch }
-      await installRpms(work.lower.length === 0 ? work.upper : work.overlay, repository, set, request, work.scratch, work.sandbox)
+      const target = work.lower.length === 0 ? work.upper : work.overlay
+      await installRpms(target, repository, set, rpmRequest(packaging, arch), work.scratch, work.sandbox)
     },
   }
 }

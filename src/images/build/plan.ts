@@ -194,8 +194,8 @@ class Draft {
     const { from } = this.#recipe
     if (from.kind === 'debian') return this.#startDebian(from.settings)
     if (from.kind === 'dnf') {
-      const { release, platform, family } = from.settings
-      this.packaging = { kind: 'dnf', family, release, repositories: [], ...(platform !== undefined && { platform }) }
+      const { release, platform, family, database = databaseOf(family, release) } = from.settings
+      this.packaging = { kind: 'dnf', family, release, database, repositories: [], ...(platform !== undefined && { platform }) }
       if (this.#recipe.packages.length === 0)
         throw new MusterError('RECIPE_INVALID', `${file}: an image from dnf needs packages`, { hint: 'name at least one, such as bash' })
       return
@@ -312,7 +312,8 @@ class Draft {
       const sources = os?.codename === undefined ? [] : await hostSources(os.codename, ['main'])
       return { kind: 'apt', family: 'debian', sources }
     }
-    if (database?.manager === 'rpm') return { kind: 'dnf', family: os?.family ?? 'redhat', release: os?.version ?? '', repositories: [] }
+    if (database?.manager === 'rpm')
+      return { kind: 'dnf', family: os?.family ?? 'redhat', release: os?.version ?? '', database: `/${database.dbpath}`, repositories: [] }
     return undefined
   }
 
@@ -350,6 +351,10 @@ class Draft {
     }
   }
 }
+
+/** Fedora moved it with release 36, Red Hat with 10, SUSE long before. */
+const databaseOf = (family: string, release: string): string =>
+  family === 'suse' || Number.parseInt(release, 10) >= 10 ? '/usr/lib/sysimage/rpm' : '/var/lib/rpm'
 
 const aptSource = (common: { name: string; urls: string[]; key?: string }, { suite, components, trusted }: Repository): AptSource => ({
   ...common,

@@ -1,5 +1,6 @@
 import { dirname, relative } from 'node:path'
-import { type ExecOptions, type ExecResult, exec } from '../../lib/exec.ts'
+import { MusterError } from '../../lib/errors.ts'
+import { type ExecOptions, type ExecResult, exec, quoteCommand } from '../../lib/exec.ts'
 
 /**
  * Where foreign code runs: always in mount, PID, IPC and UTS namespaces of its own, without a network unless it is said,
@@ -118,8 +119,27 @@ async function run(
     ...(options.allow && { allow: options.allow }),
     ...(options.interactive && { interactive: true }),
   }
-  return exec('unshare', unshareArgs(overlay, command), execOptions)
+  try {
+    return await exec('unshare', unshareArgs(overlay, command), execOptions)
+  } catch (error) {
+    throw inner(error, argv)
+  }
 }
+
+/** People want to know of the command they asked for, not of the walls around it. */
+function inner(error: unknown, argv: readonly string[]): unknown {
+  if (!(error instanceof MusterError) || error.code !== 'EXEC_FAILED') return error
+  const [command = '', ...args] = argv
+  const reason = error.message.slice(error.message.lastIndexOf(': ') + 2)
+  const text = quoteCommand(command, args)
+  return new MusterError('EXEC_FAILED', `${text.length > SHOWN ? `${text.slice(0, SHOWN)} …` : text}: ${reason}`, {
+    details: error.details,
+    cause: error,
+    hint: '',
+  })
+}
+
+const SHOWN = 160
 
 /** A mount namespace in which the layers are one tree; then the command takes the shell's place. */
 export function unshareArgs(overlay: Overlay | undefined, command: readonly string[]): string[] {

@@ -12,7 +12,6 @@ export async function installedPackages(tree: MergedTree, overlay: Overlay): Pro
   const database = packageDatabase(path => tree.get(path) !== undefined)
   if (database === undefined) return []
   if (database.manager === 'rpm') {
-    // Reading creates lock files: the query sees a copy-on-write view of the tree and may not write to it.
     const argv = ['rpm', '--root=/target', `--dbpath=/${database.dbpath}`, '--query', '--all', '--queryformat', RPM_QUERY_FORMAT]
     return parseRpmQuery((await withTool(overlay, argv)).stdout.toString('utf8'))
   }

@@ -245,7 +245,10 @@ describe('opening a store', () => {
     await using temporary = await makeStore()
     await mkdir(join(temporary.dir, 'x'))
     await writeFile(join(temporary.dir, 'x/blobs'), '')
-    await expect(openImageStore(join(temporary.dir, 'x'))).rejects.toMatchObject({ code: 'ENOTDIR' })
+    await expect(openImageStore(join(temporary.dir, 'x'))).rejects.toMatchObject({
+      code: 'FILE_UNWRITABLE',
+      message: expect.stringContaining(`images cannot be kept in ${temporary.dir}/x: `) as unknown,
+    })
   })
 })
 

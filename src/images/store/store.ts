@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto'
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { makeDirectory } from '../../lib/dirs.ts'
-import { MusterError } from '../../lib/errors.ts'
+import { MusterError, messageOf } from '../../lib/errors.ts'
+import { createPrivate } from '../../state/files.ts'
 import { type Digest, Manifest, manifestText } from '../manifest.ts'
 import { BlobStore } from './blobs.ts'
 import { type Collected, type CollectOptions, type Roots, collect } from './collect.ts'
@@ -23,8 +24,16 @@ const MANIFEST_LIMIT = 4 * 2 ** 20
 
 /** The images in a directory, which any number of processes may use at the same time. */
 export async function openImageStore(dir: string, now: () => Date = () => new Date()): Promise<ImageStore> {
-  await makeDirectory(dir, 0o700)
-  for (const below of ['blobs/sha256', 'names', 'tmp']) await makeDirectory(join(dir, below), 0o700)
+  try {
+    await makeDirectory(dir, 0o700)
+    for (const below of ['blobs/sha256', 'names', 'tmp']) await makeDirectory(join(dir, below), 0o700)
+    await createPrivate(join(dir, 'lock'))
+  } catch (error) {
+    throw new MusterError('FILE_UNWRITABLE', `images cannot be kept in ${dir}: ${messageOf(error)}`, {
+      hint: 'name a directory you may write to',
+      cause: error,
+    })
+  }
   return new ImageStore(dir, now)
 }
 
