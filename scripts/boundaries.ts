@@ -9,7 +9,19 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   images: ['lib', 'site', 'state'],
   control: ['lib', 'site', 'state'],
   api: ['lib', 'site', 'state', 'images', 'control'],
-  cli: ['lib', 'site', 'images', 'state/peek', 'api/client', 'api/client-images', 'api/schemas', 'control/generations', 'serve', 'restore', 'version'],
+  cli: [
+    'lib',
+    'site',
+    'images',
+    'state/peek',
+    'api/client',
+    'api/client-images',
+    'api/schemas',
+    'control/generations',
+    'serve',
+    'restore',
+    'version',
+  ],
 }
 
 const files = globSync('src/**/*.ts').map(normalize).sort()

@@ -51,7 +51,14 @@ export async function serve({ io, options }: Call<ServeOptions>): Promise<void> 
   const tokens = await Tokens.load(store)
   const images = await openImageStore(join(data, 'images'))
   const server = await startServer(
-    { version: VERSION, store, control, tokens, images, imageRoots: async () => rootsOf((await allObserved(store)).values()) },
+    {
+      version: VERSION,
+      store,
+      control,
+      tokens,
+      images,
+      imageRoots: async () => rootsOf((await allObserved(store)).values()),
+    },
     { host, port, socket: resolve(data, options.socket ?? 'muster.sock'), logger, ...(tls && { tls }) },
   )
   logger.info(

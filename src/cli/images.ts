@@ -9,7 +9,8 @@ export interface DataOption {
 
 const DEFAULT_DATA = '/var/lib/muster'
 
-export const dataDir = (io: Io, options: DataOption): string => resolve(io.cwd, options.data ?? io.env['MUSTER_DATA'] ?? DEFAULT_DATA)
+export const dataDir = (io: Io, options: DataOption): string =>
+  resolve(io.cwd, options.data ?? io.env['MUSTER_DATA'] ?? DEFAULT_DATA)
 
 /** The images of a data directory, which a server may be using at the same time. */
 export async function imageStore(io: Io, options: DataOption): Promise<ImageStore> {
@@ -17,7 +18,10 @@ export async function imageStore(io: Io, options: DataOption): Promise<ImageStor
   try {
     return await openImageStore(join(dir, 'images'))
   } catch (error) {
-    throw new MusterError('FILE_UNWRITABLE', `the data directory ${dir} cannot be used`, { cause: error, hint: 'run it as root, or name another with --data DIR' })
+    throw new MusterError('FILE_UNWRITABLE', `the data directory ${dir} cannot be used`, {
+      cause: error,
+      hint: 'run it as root, or name another with --data DIR',
+    })
   }
 }
 

@@ -40,7 +40,10 @@ export class Progress implements BuildReport, Disposable {
 
   output(chunk: Buffer): void {
     this.#log(chunk)
-    const line = chunk.toString('utf8').split(/[\r\n]+/).findLast(text => text.trim() !== '')
+    const line = chunk
+      .toString('utf8')
+      .split(/[\r\n]+/)
+      .findLast(text => text.trim() !== '')
     if (line !== undefined) this.#line = line
   }
 
@@ -51,7 +54,8 @@ export class Progress implements BuildReport, Disposable {
 
   end(how: 'made' | 'cached' | 'failed'): void {
     const seconds = (this.#now() - this.#since) / 1000
-    const outcome = how === 'cached' ? 'cached' : how === 'failed' ? `failed after ${duration(seconds)}` : duration(seconds)
+    const outcome =
+      how === 'cached' ? 'cached' : how === 'failed' ? `failed after ${duration(seconds)}` : duration(seconds)
     this.#log(`=== ${this.#image}: ${this.#title}: ${outcome}\n`)
     this.#write(`  ${this.#title.padEnd(WIDTH)}  ${outcome}\n`)
     this.#title = ''

@@ -29,7 +29,11 @@ export const image: CommandSpec = {
         { flags: '--locked', about: 'fail when the lock does not say everything, as CI should' },
         { flags: '--shell-on-failure', about: 'open a shell in the root when a stage fails' },
       ],
-      examples: ['muster image build compute', 'muster image build base compute --update', 'muster image build --locked -o json'],
+      examples: [
+        'muster image build compute',
+        'muster image build base compute --update',
+        'muster image build --locked -o json',
+      ],
       action: async () => (await import('./commands/image-build.ts')).build,
       stopsItself: true,
     },
@@ -51,7 +55,11 @@ export const image: CommandSpec = {
         { flags: '--largest', about: 'list its largest packages and directories' },
         { flags: '--path <artefact>', about: 'print the path of an artefact, such as kernel or squashfs' },
       ],
-      examples: ['muster image show compute', 'muster image show compute --largest', 'muster image show compute --path kernel'],
+      examples: [
+        'muster image show compute',
+        'muster image show compute --largest',
+        'muster image show compute --path kernel',
+      ],
       action: async () => (await import('./commands/image.ts')).show,
     },
     {
@@ -81,7 +89,10 @@ export const image: CommandSpec = {
       name: 'verify',
       about: 'Read every byte of one image, or of all, and compare with its digests',
       args: [{ ...reference, name: '[image]' }],
-      options: [data, { flags: '--discard', about: 'take damaged artefacts away, so that they are built or pulled again' }],
+      options: [
+        data,
+        { flags: '--discard', about: 'take damaged artefacts away, so that they are built or pulled again' },
+      ],
       examples: ['muster image verify', 'muster image verify compute'],
       action: async () => (await import('./commands/image.ts')).verify,
     },
@@ -109,15 +120,27 @@ export const image: CommandSpec = {
       name: 'export',
       about: 'Write an image for somebody else: a directory of plain files, an OCI layout, a tar',
       args: [reference, { name: '<path>', about: 'directory or file to make', completes: 'files' }],
-      options: [data, { flags: '--format <format>', about: 'what to write', choices: ['directory', 'oci', 'tar'], default: 'directory' }],
-      examples: ['muster image export compute /srv/boot/compute', 'muster image export compute compute.oci --format oci'],
+      options: [
+        data,
+        {
+          flags: '--format <format>',
+          about: 'what to write',
+          choices: ['directory', 'oci', 'tar'],
+          default: 'directory',
+        },
+      ],
+      examples: [
+        'muster image export compute /srv/boot/compute',
+        'muster image export compute compute.oci --format oci',
+      ],
       action: async () => (await import('./commands/image-build.ts')).exportTo,
       stopsItself: true,
     },
     {
       name: 'import',
       about: 'Give an image that was built elsewhere a manifest, to boot it and to build on it',
-      details: 'Say what it is with one of --tree, --tar, --oci, --squashfs; nothing of these for a directory made by `muster image export`.',
+      details:
+        'Say what it is with one of --tree, --tar, --oci, --squashfs; nothing of these for a directory made by `muster image export`.',
       args: [
         { name: '<name>', about: 'name it gets' },
         { name: '[dir]', about: 'directory made by export', completes: 'directories' },

@@ -111,7 +111,9 @@ const site: CommandSpec = {
     {
       name: 'schema',
       about: 'Print the JSON Schema of a kind of file, or write all of them for editors',
-      args: [{ name: '[kind]', about: 'which file', choices: ['site', 'cluster', 'group', 'nodes', 'image', 'module'] }],
+      args: [
+        { name: '[kind]', about: 'which file', choices: ['site', 'cluster', 'group', 'nodes', 'image', 'module'] },
+      ],
       options: [{ flags: '--write <dir>', about: 'write all of them into this directory', completes: 'directories' }],
       examples: ['muster site schema nodes', 'muster site schema --write .schema'],
       action: async () => (await import('./commands/site-files.ts')).schema,

@@ -27,14 +27,27 @@ export const EXPORT_FORMATS = ['directory', 'oci', 'tar'] as const
 export type ExportFormat = (typeof EXPORT_FORMATS)[number]
 
 /** Writes an image for somebody else: appears whole or not at all, and never over something that is there. */
-export async function exportImage(store: ImageStore, image: ResolvedImage, format: ExportFormat, to: string, signal: AbortSignal): Promise<void> {
+export async function exportImage(
+  store: ImageStore,
+  image: ResolvedImage,
+  format: ExportFormat,
+  to: string,
+  signal: AbortSignal,
+): Promise<void> {
   const target = resolve(to)
   await makeDirectory(dirname(target))
   if (format === 'directory') return exportDirectory(store, image, target)
   await using open = await openTree(store, image.manifest, signal)
   if (format === 'tar') return exportTar(open.tree, target, signal)
   const { arch, created } = image.manifest
-  await writeOciLayout(open.tree, target, { arch, created, tag: 'latest', labels: labelsOf(image.manifest, image.digest), cmd: ['/bin/sh'], signal })
+  await writeOciLayout(open.tree, target, {
+    arch,
+    created,
+    tag: 'latest',
+    labels: labelsOf(image.manifest, image.digest),
+    cmd: ['/bin/sh'],
+    signal,
+  })
 }
 
 const labelsOf = ({ name, created, source, inputs }: Manifest, digest: Digest): Record<string, string> => ({
@@ -62,7 +75,10 @@ async function exportDirectory(store: ImageStore, { manifest }: ResolvedImage, t
   } catch (error) {
     await rm(temporary, { recursive: true, force: true })
     if ((error as NodeJS.ErrnoException).code === 'ENOTEMPTY')
-      throw new MusterError('FILE_UNWRITABLE', `${target} is not empty`, { cause: error, hint: 'name a directory that is not there yet' })
+      throw new MusterError('FILE_UNWRITABLE', `${target} is not empty`, {
+        cause: error,
+        hint: 'name a directory that is not there yet',
+      })
     throw error
   }
 }

@@ -30,6 +30,7 @@ export async function readFileList(store: ImageStore, manifest: Manifest): Promi
     .split('\n')
     .filter(line => line !== '')
     .map(line => JSON.parse(line) as Entry)
-  if (fileListDigest(entries) !== manifest.tree) throw new MusterError('IMAGE_DAMAGED', `the list of files of ${manifest.name} is not the one its manifest names`)
+  if (fileListDigest(entries) !== manifest.tree)
+    throw new MusterError('IMAGE_DAMAGED', `the list of files of ${manifest.name} is not the one its manifest names`)
   return entries
 }

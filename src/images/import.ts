@@ -42,13 +42,19 @@ export async function importImage(options: ImportOptions): Promise<{ digest: Dig
 async function readExported({ store, source, cwd }: ImportOptions): Promise<Manifest> {
   const dir = resolve(cwd, source.path)
   const text = await readFile(join(dir, 'manifest.json'), 'utf8').catch((error: unknown) => {
-    throw new MusterError('ARCHIVE_INVALID', `${source.path} holds no manifest.json`, { cause: error, hint: 'name a directory made by muster image export, or say what it is: --tree, --tar, --oci, --squashfs' })
+    throw new MusterError('ARCHIVE_INVALID', `${source.path} holds no manifest.json`, {
+      cause: error,
+      hint: 'name a directory made by muster image export, or say what it is: --tree, --tar, --oci, --squashfs',
+    })
   })
   const parsed = Manifest.safeParse(jsonOf(text))
   if (!parsed.success) throw new MusterError('ARCHIVE_INVALID', `${source.path}/manifest.json is no manifest of ours`)
   for (const { type, sha256 } of parsed.data.artefacts) {
     const blob = await adoptFile(store, join(dir, FILE_NAMES[type]))
-    if (blob.sha256 !== sha256) throw new MusterError('DIGEST_MISMATCH', `${FILE_NAMES[type]} is ${blob.sha256}, its manifest says ${sha256}`, { hint: 'it was damaged on the way: copy it again' })
+    if (blob.sha256 !== sha256)
+      throw new MusterError('DIGEST_MISMATCH', `${FILE_NAMES[type]} is ${blob.sha256}, its manifest says ${sha256}`, {
+        hint: 'it was damaged on the way: copy it again',
+      })
   }
   return parsed.data
 }
@@ -82,7 +88,12 @@ async function assemble(options: ImportOptions): Promise<Manifest> {
   const stages = [{ ...stage, key, image: name, time }]
   const given = await givenArtefacts(options)
   const manifest = await assembleImage({
-    about: { name, arch, inputs: `sha256:${digestOf({ name, arch, key, given })}`, created: new Date(time * 1000).toISOString().replace('.000Z', 'Z') },
+    about: {
+      name,
+      arch,
+      inputs: `sha256:${digestOf({ name, arch, key, given })}`,
+      created: new Date(time * 1000).toISOString().replace('.000Z', 'Z'),
+    },
     base: undefined,
     recipe: { outputs: ['squashfs', 'cpio.zst'], kernel: undefined, limits: {} },
     layers: await maker.layersOf(stages),
@@ -100,7 +111,12 @@ async function assemble(options: ImportOptions): Promise<Manifest> {
 }
 
 function baseOf(options: ImportOptions): Promise<PinnedBase> {
-  const facts: BaseFacts = { recipeDir: options.cwd, image: options.name, arch: options.arch, sandbox: { signal: options.signal } }
+  const facts: BaseFacts = {
+    recipeDir: options.cwd,
+    image: options.name,
+    arch: options.arch,
+    sandbox: { signal: options.signal },
+  }
   const { kind, path } = options.source
   if (kind === 'tar') return tarBase(facts, path)
   if (kind === 'oci') return ociBase(facts, path)
@@ -115,7 +131,11 @@ async function squashfsBase(file: string): Promise<PinnedBase> {
   return {
     request: { squashfs: sha256 },
     pin: () => Promise.resolve(sha256),
-    stage: () => ({ title: 'from squashfs', inputs: { squashfs: sha256 }, make: ({ upper, sandbox }) => unpackSquashfs(file, upper, sandbox) }),
+    stage: () => ({
+      title: 'from squashfs',
+      inputs: { squashfs: sha256 },
+      make: ({ upper, sandbox }) => unpackSquashfs(file, upper, sandbox),
+    }),
   }
 }
 
@@ -133,7 +153,7 @@ async function givenArtefacts({ store, source, kernel, initrd, cwd }: ImportOpti
     ['squashfs', source.kind === 'squashfs' ? source.path : undefined],
   ]
   const found: Artefact[] = []
-  for (const [type, path] of files) if (path !== undefined) found.push({ type, ...(await adoptFile(store, resolve(cwd, path))) })
+  for (const [type, path] of files)
+    if (path !== undefined) found.push({ type, ...(await adoptFile(store, resolve(cwd, path))) })
   return found
 }
-

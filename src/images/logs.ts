@@ -37,10 +37,15 @@ export async function openBuildLog(store: string, name: string): Promise<BuildLo
 /** The log of the last build, which may have failed; or of the build that made this image. */
 export async function readBuildLog(store: string, name: string, digest?: Digest): Promise<string> {
   const dir = logDir(store, name)
-  const files = [...(digest === undefined ? ['last.log'] : []), ...(digest === undefined ? [] : [`${digest.slice('sha256:'.length)}.log`])]
+  const files = [
+    ...(digest === undefined ? ['last.log'] : []),
+    ...(digest === undefined ? [] : [`${digest.slice('sha256:'.length)}.log`]),
+  ]
   for (const file of files) {
     const text = await readFile(join(dir, file), 'utf8').catch(() => undefined)
     if (text !== undefined) return text
   }
-  throw new MusterError('IMAGE_UNKNOWN', `there is no build log of ${name}`, { hint: 'images that were imported or pulled have none' })
+  throw new MusterError('IMAGE_UNKNOWN', `there is no build log of ${name}`, {
+    hint: 'images that were imported or pulled have none',
+  })
 }

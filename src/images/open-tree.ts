@@ -17,7 +17,9 @@ export interface OpenTree extends AsyncDisposable {
 export async function openTree(store: ImageStore, manifest: Manifest, signal: AbortSignal): Promise<OpenTree> {
   const squashfs = artefactOf(manifest, 'squashfs')
   if (squashfs === undefined)
-    throw new MusterError('IMAGE_INCOMPLETE', `image ${manifest.name} has no squashfs to unpack`, { hint: 'add squashfs to the outputs of its recipe and build it again' })
+    throw new MusterError('IMAGE_INCOMPLETE', `image ${manifest.name} has no squashfs to unpack`, {
+      hint: 'add squashfs to the outputs of its recipe and build it again',
+    })
   const entries = await readFileList(store, manifest)
   const work = await openWorkDir(join(store.dir, 'work'))
   const root = join(work.path, 'root')

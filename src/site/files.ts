@@ -187,7 +187,9 @@ function siteFile(
     validate: () =>
       (validated ??=
         // A recipe is checked once its templates are rendered: render-recipe.ts.
-        kind === 'image' || (tree === undefined && problems.length > 0) ? [] : validateTree(path, tree ?? EMPTY_MAP, fileSchemas[kind])),
+        kind === 'image' || (tree === undefined && problems.length > 0)
+          ? []
+          : validateTree(path, tree ?? EMPTY_MAP, fileSchemas[kind])),
   }
 }
 

@@ -21,7 +21,10 @@ const Size = z
   .transform(size => parseSize(size))
   .refine(size => size !== undefined, 'is not a size such as 900 MB or 2 GB')
   .transform(size => size ?? 0)
-const Glob = text(/^(locales|documentation|caches|\/[^\0]*)$/, 'is not locales, documentation, caches or a path such as /usr/share/icons')
+const Glob = text(
+  /^(locales|documentation|caches|\/[^\0]*)$/,
+  'is not locales, documentation, caches or a path such as /usr/share/icons',
+)
 
 const Debian = z.strictObject({
   suite: Suite.describe('The release, such as bookworm.'),
@@ -35,7 +38,10 @@ const Debian = z.strictObject({
 })
 
 const Dnf = z.strictObject({
-  release: z.union([z.string().min(1), z.number()]).transform(String).describe('What $releasever stands for: 9, 41, 15.6.'),
+  release: z
+    .union([z.string().min(1), z.number()])
+    .transform(String)
+    .describe('What $releasever stands for: 9, 41, 15.6.'),
   family: z.enum(['redhat', 'suse']).default('redhat').describe('Whose package names shell modules use.'),
   database: FileTarget.optional().describe(
     'Where the distribution keeps its package database; /var/lib/rpm, or /usr/lib/sysimage/rpm for SUSE and for releases from 10 on.',
@@ -52,8 +58,13 @@ export const bases = {
   dnf: shorthand(Dnf, 'release').describe('Red Hat family and SUSE, by dnf from the repositories below.'),
   oci: z
     .string()
-    .regex(/^(docker:\/\/|oci:|oci-archive:|docker-archive:)\S+$/, 'is not docker://…, oci:…, oci-archive:… or docker-archive:…')
-    .describe('A container image: docker://REGISTRY/NAME:TAG, oci:DIRECTORY[:TAG], oci-archive:FILE, docker-archive:FILE.'),
+    .regex(
+      /^(docker:\/\/|oci:|oci-archive:|docker-archive:)\S+$/,
+      'is not docker://…, oci:…, oci-archive:… or docker-archive:…',
+    )
+    .describe(
+      'A container image: docker://REGISTRY/NAME:TAG, oci:DIRECTORY[:TAG], oci-archive:FILE, docker-archive:FILE.',
+    ),
   tar: AnyPath.describe('An archive of a root, also compressed.'),
   directory: AnyPath.describe('A directory that holds a root.'),
   image: Name.describe('Another image of the site, or one that was imported.'),
@@ -71,13 +82,12 @@ const From = z
     for (const kind of kinds) {
       if (!(kind in bases)) continue
       const parsed = bases[kind as BaseKind].safeParse(from[kind])
-      for (const issue of parsed.error?.issues ?? [])
-        context.addIssue({ ...issue, path: [kind, ...issue.path] } as Parameters<typeof context.addIssue>[0])
+      for (const issue of parsed.error?.issues ?? []) context.addIssue({ ...issue, path: [kind, ...issue.path] })
     }
   })
-  .transform(from => {
+  .transform((from): Base => {
     const [kind = '', value] = Object.entries(from)[0] ?? []
-    if (!(kind in bases)) return { kind: 'own', name: kind, settings: value } as Base
+    if (!(kind in bases)) return { kind: 'own', name: kind, settings: value }
     return { kind, settings: bases[kind as BaseKind].safeParse(value).data } as Base
   })
 
@@ -117,7 +127,10 @@ const Step = z
     ...common,
     run: z.string().min(1).optional().describe('Lines of shell, run in the root with sh -eu.'),
     script: Path.optional().describe('A program beside the recipe, run in the root.'),
-    ansible: text(/^(?!\/)(?!.*(^|\/)\.\.?(\/|$))[^\0/]+\/[^\0]+$/, 'must be a playbook in a folder of its own, such as ansible/play.yaml')
+    ansible: text(
+      /^(?!\/)(?!.*(^|\/)\.\.?(\/|$))[^\0/]+\/[^\0]+$/,
+      'must be a playbook in a folder of its own, such as ansible/play.yaml',
+    )
       .optional()
       .describe('A playbook; everything in its folder counts as input.'),
     vars: z.record(z.string(), z.json()).optional().describe('ansible: variables for the playbook.'),
@@ -138,7 +151,9 @@ export type Step = z.infer<typeof Step>
 export const OUTPUTS = ['squashfs', 'cpio.zst', 'cpio.gz', 'erofs'] as const
 
 export const Recipe = z.strictObject({
-  from: From.describe('What the image starts from: one of debian, dnf, oci, tar, directory, image, or a base of the site.'),
+  from: From.describe(
+    'What the image starts from: one of debian, dnf, oci, tar, directory, image, or a base of the site.',
+  ),
   arch: z.enum(['amd64', 'arm64']).optional().describe('Architecture; that of this machine unless said.'),
   group: z
     .union([Name, z.array(Name)])
@@ -147,20 +162,37 @@ export const Recipe = z.strictObject({
   vars: z.record(z.string(), z.json()).default({}).describe("Values for templates; the site's layers override them."),
   repositories: z.record(Name, Repository).default({}).describe('Package repositories by name.'),
   packages: z.array(PackageName).default([]).describe('Packages to install, with what they depend on.'),
-  files: z.record(FileTarget, RecipeFile).default({}).describe('Target path → file or folder beside the recipe; *.j2 are templates.'),
+  files: z
+    .record(FileTarget, RecipeFile)
+    .default({})
+    .describe('Target path → file or folder beside the recipe; *.j2 are templates.'),
   steps: z.array(Step).default([]).describe('What is done next, in this order.'),
-  prune: z.array(Glob).default([]).describe('What is taken out: locales, documentation, caches, or paths with * and **.'),
+  prune: z
+    .array(Glob)
+    .default([])
+    .describe('What is taken out: locales, documentation, caches, or paths with * and **.'),
   limits: z.strictObject({ size: Size.optional().describe('The largest the root may be, such as 2 GB.') }).default({}),
   kernel: z
     .union([
       z.literal('none'),
       z.strictObject({
-        version: z.string().min(1).default('*').describe('Which kernel of the root, with *; the newest of those that match.'),
-        modules: z.array(text(/^[A-Za-z0-9_-]+$/, 'is not the name of a kernel module')).default([]).describe('Modules the initramfs carries beside the usual ones.'),
+        version: z
+          .string()
+          .min(1)
+          .default('*')
+          .describe('Which kernel of the root, with *; the newest of those that match.'),
+        modules: z
+          .array(text(/^[A-Za-z0-9_-]+$/, 'is not the name of a kernel module'))
+          .default([])
+          .describe('Modules the initramfs carries beside the usual ones.'),
       }),
     ])
     .optional()
     .describe('The kernel it boots with; `none` for an image that is only a container.'),
-  outputs: z.array(z.enum(OUTPUTS)).min(1).default(['squashfs', 'cpio.zst']).describe('Forms of the root that are made.'),
+  outputs: z
+    .array(z.enum(OUTPUTS))
+    .min(1)
+    .default(['squashfs', 'cpio.zst'])
+    .describe('Forms of the root that are made.'),
 })
 export type Recipe = z.infer<typeof Recipe>

@@ -110,9 +110,24 @@ function contextOf(site: Site, file: SiteFile, tree: MapTree, problems: Problem[
   const facts = { name: file.name, cluster: '', groups, site: site.name, numbers: [], index: undefined }
   const resolved = site.memory.resolver.resolve(root, facts)
   // Values that only make sense for a node (`index`) are none of a recipe's business, unless it uses them.
-  const used = new Set(templatesIn(tree).flatMap(referencedPaths).map(path => path.slice(0, 2).join('.')))
-  const isUsed = ({ path = '' }: Problem): boolean => used.has('vars') || used.has(path.split('.').slice(0, 2).join('.'))
-  problems.push(...resolved.problems.filter(isUsed).map(({ nodes: _, ...problem }) => problem))
+  const used = new Set(
+    templatesIn(tree)
+      .flatMap(referencedPaths)
+      .map(path => path.slice(0, 2).join('.')),
+  )
+  const isUsed = ({ path = '' }: Problem): boolean =>
+    used.has('vars') || used.has(path.split('.').slice(0, 2).join('.'))
+  problems.push(
+    ...resolved.problems
+      .filter(isUsed)
+      .map(({ file: at, line, column, path, message }) => ({
+        file: at,
+        line,
+        column,
+        message,
+        ...(path !== undefined && { path }),
+      })),
+  )
   return { vars: resolved.value['vars'] ?? {}, name: file.name, site: site.name }
 }
 
@@ -144,14 +159,17 @@ function renderMap(tree: MapTree, context: Plain, complain: Complain): MapTree {
   const renderer = createRenderer()
   const render = (node: Tree, path: string): Tree => {
     if (node.kind === 'map') return renderEntries(node, path)
-    if (node.kind === 'list') return { ...node, items: node.items.flatMap((item, at) => renderItem(item, `${path}.${at}`)) }
+    if (node.kind === 'list')
+      return { ...node, items: node.items.flatMap((item, at) => renderItem(item, `${path}.${at}`)) }
     if (typeof node.value !== 'string' || !isTemplate(node.value)) return node
     try {
       return treeOf(renderer.render(node.value, context), node)
     } catch (error) {
       if (!(error instanceof MusterError)) throw error
       const missing = referencedPaths(node.value).map(reference => reference.join('.'))
-      const message = error.message.startsWith('undefined value') ? `one of ${missing.join(', ')} is not defined` : error.message
+      const message = error.message.startsWith('undefined value')
+        ? `one of ${missing.join(', ')} is not defined`
+        : error.message
       complain(node, path, message)
       return node
     }
@@ -165,7 +183,8 @@ function renderMap(tree: MapTree, context: Plain, complain: Complain): MapTree {
     ...map,
     entries: new Map(
       [...map.entries].map(([key, entry]) => {
-        const value = path === '' && key === 'vars' ? entry.value : render(entry.value, path === '' ? key : `${path}.${key}`)
+        const value =
+          path === '' && key === 'vars' ? entry.value : render(entry.value, path === '' ? key : `${path}.${key}`)
         return [key, { ...entry, value }]
       }),
     ),
@@ -176,7 +195,8 @@ function renderMap(tree: MapTree, context: Plain, complain: Complain): MapTree {
 /** A plain value as a tree, all of it standing where its template stands. */
 function treeOf(value: unknown, at: Place): Tree {
   const place = { line: at.line, column: at.column }
-  if (Array.isArray(value)) return { kind: 'list', items: value.map(item => treeOf(item, at)), ...place } satisfies ListTree
+  if (Array.isArray(value))
+    return { kind: 'list', items: value.map(item => treeOf(item, at)), ...place } satisfies ListTree
   if (typeof value === 'object' && value !== null)
     return {
       kind: 'map',

@@ -141,10 +141,13 @@ export const fileSchemas = {
       .record(
         Name,
         z.strictObject({
-          git: text(/^(https|ssh|git|file):\/\/[^\s\0]+$/, 'is not an address such as https://git.example/modules.git').describe(
-            'Address of the repository.',
+          git: text(
+            /^(https|ssh|git|file):\/\/[^\s\0]+$/,
+            'is not an address such as https://git.example/modules.git',
+          ).describe('Address of the repository.'),
+          commit: text(/^[0-9a-f]{40}$/, 'is not a whole commit id (40 hex digits)').describe(
+            'The commit it is pinned to.',
           ),
-          commit: text(/^[0-9a-f]{40}$/, 'is not a whole commit id (40 hex digits)').describe('The commit it is pinned to.'),
           path: z.string().optional().describe('The folder in it that holds the modules; its top unless said.'),
         }),
       )

@@ -11,7 +11,9 @@ export async function peekObserved(file: string): Promise<Observed[]> {
   if (!isThere) return []
   const database = new DatabaseSync(file, { readOnly: true })
   try {
-    const rows = database.prepare('SELECT value FROM entry WHERE key >= ? AND key < ?').all(OBSERVED, `${OBSERVED}\uFFFF`)
+    const rows = database
+      .prepare('SELECT value FROM entry WHERE key >= ? AND key < ?')
+      .all(OBSERVED, `${OBSERVED}\uFFFF`)
     return rows.map(row => Observed.parse(JSON.parse(String(row['value']))))
   } finally {
     database.close()

@@ -78,7 +78,8 @@ const MOST = 1000
 
 /** Names that continue the last name of a set being typed: for `n001,@co` → `n001,@compute`. */
 async function lookUp(call: Call, kind: Exclude<Completes, 'files' | 'directories'>, typed: string): Promise<string[]> {
-  if (kind !== 'nodes' && kind !== 'groups') return (await imageNames(call, kind)).filter(name => name.startsWith(typed)).slice(0, MOST)
+  if (kind !== 'nodes' && kind !== 'groups')
+    return (await imageNames(call, kind)).filter(name => name.startsWith(typed)).slice(0, MOST)
   const [, before = '', last = ''] = /^(.*[,!&^])?([^,!&^]*)$/.exec(typed) ?? []
   const known = await knownNames(call)
   const wanted =
@@ -91,7 +92,8 @@ async function lookUp(call: Call, kind: Exclude<Completes, 'files' | 'directorie
 
 async function imageNames({ io, rest, options: own }: Call, kind: 'images' | 'recipes' | 'modules'): Promise<string[]> {
   const [site, data] = [valueOf(rest, '--site'), valueOf(rest, '--data')]
-  if (kind === 'images') return (await (await import('../images.ts')).imageStore(io, { ...(data !== undefined && { data }) })).names()
+  if (kind === 'images')
+    return (await (await import('../images.ts')).imageStore(io, { ...(data !== undefined && { data }) })).names()
   const dir = await findSiteDir(io, { ...own, ...(site !== undefined && { site }) })
   const folder = join(dir ?? '', kind === 'recipes' ? 'images' : 'modules')
   const found = await readdir(folder, { withFileTypes: true })

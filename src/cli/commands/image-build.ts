@@ -34,8 +34,10 @@ interface BuildFlags extends DataOption {
 
 export async function build(call: Call<BuildFlags>): Promise<void> {
   const { io, out, options } = call
-  if (options.update === true && options.locked === true) throw new MusterError('USAGE', '--update and --locked say opposite things')
-  if (options.shellOnFailure === true && io.stdin.isTTY !== true) throw new MusterError('USAGE', '--shell-on-failure needs a terminal')
+  if (options.update === true && options.locked === true)
+    throw new MusterError('USAGE', '--update and --locked say opposite things')
+  if (options.shellOnFailure === true && io.stdin.isTTY !== true)
+    throw new MusterError('USAGE', '--shell-on-failure needs a terminal')
   const dir = await siteDir(io, options)
   const site = await openSite(await directorySource(dir))
   const names = call.rest.length > 0 ? call.rest : recipeNames(site)
@@ -64,7 +66,11 @@ interface BuildPlace {
   readonly log: BuildLog
 }
 
-async function buildOne({ io, options }: Call<BuildFlags>, name: string, { dir, site, store, log }: BuildPlace): Promise<BuiltImage> {
+async function buildOne(
+  { io, options }: Call<BuildFlags>,
+  name: string,
+  { dir, site, store, log }: BuildPlace,
+): Promise<BuiltImage> {
   using progress = new Progress(io, chunk => log.write(chunk))
   const [built] = await buildImages([name], {
     site,
@@ -82,10 +88,19 @@ async function buildOne({ io, options }: Call<BuildFlags>, name: string, { dir, 
   return built
 }
 
-async function summary(store: ImageStore, { name, digest, manifest, isUnchanged, previous, lockFile }: BuiltImage, seconds: number): Promise<string[]> {
+async function summary(
+  store: ImageStore,
+  { name, digest, manifest, isUnchanged, previous, lockFile }: BuiltImage,
+  seconds: number,
+): Promise<string[]> {
   const packed = artefactOf(manifest, 'squashfs') ?? artefactOf(manifest, 'cpio.zst') ?? artefactOf(manifest, 'cpio.gz')
-  const sizes = packed === undefined ? humanSize(manifest.size) : `${humanSize(manifest.size)} → ${humanSize(packed.size)}`
-  const change = isUnchanged ? 'unchanged' : previous === undefined ? 'first build' : await changeText(store, previous, manifest)
+  const sizes =
+    packed === undefined ? humanSize(manifest.size) : `${humanSize(manifest.size)} → ${humanSize(packed.size)}`
+  const change = isUnchanged
+    ? 'unchanged'
+    : previous === undefined
+      ? 'first build'
+      : await changeText(store, previous, manifest)
   return [
     `${name} ${shortDigest(digest)}  ${sizes}  ${change}  ${duration(seconds)}`,
     ...(lockFile === undefined ? [] : [`  lock written: commit images/${name}/lock.json`]),
@@ -101,13 +116,20 @@ async function changeText(store: ImageStore, previous: BuiltImage['digest'], man
   return `+${packages.added.length} −${packages.removed.length}${changed > 0 ? ` ±${changed}` : ''} packages, ${plural(count, 'file')} changed`
 }
 
-export async function exportTo({ io, out, args: [reference = '', path = ''], options }: Call<DataOption & { format: ExportFormat }>): Promise<void> {
+export async function exportTo({
+  io,
+  out,
+  args: [reference = '', path = ''],
+  options,
+}: Call<DataOption & { format: ExportFormat }>): Promise<void> {
   const store = await imageStore(io, options)
   const image = await store.resolve(reference)
   if (options.format !== 'directory') await requireTools([['unsquashfs', 'squashfs-tools']])
   const to = resolve(io.cwd, path)
   await patiently(io, `exporting ${image.name}`, exportImage(store, image, options.format, to, io.interrupted))
-  await out.result({ name: image.name, digest: image.digest, format: options.format, path: to }, () => [`${image.name} ${shortDigest(image.digest)} written to ${path}`])
+  await out.result({ name: image.name, digest: image.digest, format: options.format, path: to }, () => [
+    `${image.name} ${shortDigest(image.digest)} written to ${path}`,
+  ])
 }
 
 interface ImportFlags extends DataOption {
@@ -134,19 +156,28 @@ export async function importFrom({ io, out, args: [name = '', dir], options }: C
     ...(options.kernel !== undefined && { kernel: options.kernel }),
     ...(options.initrd !== undefined && { initrd: options.initrd }),
   })
-  await out.result({ name: manifest.name, digest, manifest }, () => [`${manifest.name} ${shortDigest(digest)}  ${humanSize(manifest.size)}`])
+  await out.result({ name: manifest.name, digest, manifest }, () => [
+    `${manifest.name} ${shortDigest(digest)}  ${humanSize(manifest.size)}`,
+  ])
 }
 
 function importSource(options: ImportFlags, dir: string | undefined): ImportSource {
   const kinds = (['tree', 'tar', 'oci', 'squashfs'] as const).filter(kind => options[kind] !== undefined)
   const [kind] = kinds
   if (kinds.length + (dir === undefined ? 0 : 1) !== 1)
-    throw new MusterError('USAGE', 'say once what is imported: a directory made by export, or one of --tree, --tar, --oci, --squashfs')
+    throw new MusterError(
+      'USAGE',
+      'say once what is imported: a directory made by export, or one of --tree, --tar, --oci, --squashfs',
+    )
   return kind === undefined ? { kind: 'exported', path: dir ?? '' } : { kind, path: options[kind] ?? '' }
 }
 
 export async function shell(call: Call<DataOption & { network?: boolean }>): Promise<number> {
-  const { io, options, args: [reference = ''] } = call
+  const {
+    io,
+    options,
+    args: [reference = ''],
+  } = call
   const store = await imageStore(io, options)
   await requireTools([['unsquashfs', 'squashfs-tools']])
   const { manifest } = await store.resolve(reference)

@@ -8,14 +8,22 @@ import type { Io } from '../io.ts'
 import { plural } from '../output.ts'
 
 export async function push(call: Call<DataOption>): Promise<void> {
-  const { io, options, args: [reference = ''] } = call
+  const {
+    io,
+    options,
+    args: [reference = ''],
+  } = call
   const store = await imageStore(io, options)
   const moved = await shown(io, 'sending', how => pushImage(remote(call), store, reference, how))
   await report(call, moved, 'sent')
 }
 
 export async function pull(call: Call<DataOption>): Promise<void> {
-  const { io, options, args: [reference = ''] } = call
+  const {
+    io,
+    options,
+    args: [reference = ''],
+  } = call
   const store = await imageStore(io, options)
   const moved = await shown(io, 'fetching', how => pullImage(remote(call), store, reference, how))
   await report(call, moved, 'fetched')
@@ -30,7 +38,11 @@ const report = ({ out }: Call<DataOption>, moved: Transferred, verb: string): Pr
   ])
 
 /** On a terminal, how much of it is done. */
-async function shown<Result>(io: Io, doing: string, work: (options: TransferOptions) => Promise<Result>): Promise<Result> {
+async function shown<Result>(
+  io: Io,
+  doing: string,
+  work: (options: TransferOptions) => Promise<Result>,
+): Promise<Result> {
   const isTerminal = io.stderr.isTTY === true
   const progress = (done: number, total: number): void => {
     if (isTerminal) io.stderr.write(`\r${doing} ${humanSize(done)} of ${humanSize(total)}\u001B[K`)

@@ -22,9 +22,13 @@ import { ago, plural, table } from '../output.ts'
 export async function ls({ io, out, args: [name], options }: Call<DataOption & { all?: boolean }>): Promise<void> {
   const store = await imageStore(io, options)
   const names = name === undefined ? await store.names() : [name]
-  const listed = (await Promise.all(names.map(one => store.images(one)))).flatMap(images => (options.all === true ? images : images.slice(0, 1)))
+  const listed = (await Promise.all(names.map(one => store.images(one)))).flatMap(images =>
+    options.all === true ? images : images.slice(0, 1),
+  )
   if (name !== undefined && listed.length === 0) await store.resolve(name)
-  const items = await Promise.all(listed.map(async image => ({ ...image, manifest: await store.manifest(image.digest) })))
+  const items = await Promise.all(
+    listed.map(async image => ({ ...image, manifest: await store.manifest(image.digest) })),
+  )
   const now = new Date()
   await out.result(items, () => {
     if (items.length === 0) return ['no images yet: muster image build NAME']
@@ -44,7 +48,9 @@ export async function ls({ io, out, args: [name], options }: Call<DataOption & {
 }
 
 function rootSize(manifest: Manifest): string {
-  const root = (['squashfs', 'cpio.zst', 'cpio.gz', 'erofs'] as const).map(type => artefactOf(manifest, type)).find(Boolean)
+  const root = (['squashfs', 'cpio.zst', 'cpio.gz', 'erofs'] as const)
+    .map(type => artefactOf(manifest, type))
+    .find(Boolean)
   return root === undefined ? '-' : humanSize(root.size)
 }
 
@@ -60,7 +66,12 @@ export async function show({ io, out, args: [reference = ''], options }: Call<Sh
   if (options.path !== undefined) return out.line(pathOf(store, manifest, options.path))
   if (options.packages === true) {
     const packages = await packagesOf(store, manifest)
-    return out.result(packages, () => table(['PACKAGE', 'VERSION', 'ARCH', 'SIZE'], packages.map(one => [one.name, one.version, one.arch, humanSize(one.size)])))
+    return out.result(packages, () =>
+      table(
+        ['PACKAGE', 'VERSION', 'ARCH', 'SIZE'],
+        packages.map(one => [one.name, one.version, one.arch, humanSize(one.size)]),
+      ),
+    )
   }
   if (options.largest === true) {
     const found = largest(await packagesOf(store, manifest), await readFileList(store, manifest))
@@ -69,7 +80,11 @@ export async function show({ io, out, args: [reference = ''], options }: Call<Sh
   const references = await store.references()
   await out.result({ digest, ...manifest }, () => [
     `${out.style('bold', name)} ${digest}`,
-    ...(manifest.source === undefined ? [] : [`from     commit ${manifest.source.commit}${manifest.source.dirty ? ' with changes' : ''}${manifest.source.branch === undefined ? '' : `, branch ${manifest.source.branch}`}`]),
+    ...(manifest.source === undefined
+      ? []
+      : [
+          `from     commit ${manifest.source.commit}${manifest.source.dirty ? ' with changes' : ''}${manifest.source.branch === undefined ? '' : `, branch ${manifest.source.branch}`}`,
+        ]),
     ...(manifest.base === undefined ? [] : [`base     ${manifest.base.name} ${shortDigest(manifest.base.inputs)}`]),
     `created  ${manifest.created}`,
     `system   ${[manifest.os?.name ?? '-', manifest.arch, ...(manifest.kernel === undefined ? [] : [`kernel ${manifest.kernel.version}`])].join(', ')}`,
@@ -77,15 +92,24 @@ export async function show({ io, out, args: [reference = ''], options }: Call<Sh
     '',
     ...table(
       ['ARTEFACT', 'SIZE', 'SHA256', 'IMAGES'],
-      manifest.artefacts.map(({ type, size, sha256 }) => [type, humanSize(size), sha256, String(references.get(sha256) ?? 0)]),
+      manifest.artefacts.map(({ type, size, sha256 }) => [
+        type,
+        humanSize(size),
+        sha256,
+        String(references.get(sha256) ?? 0),
+      ]),
     ),
   ])
 }
 
 function pathOf(store: ImageStore, manifest: Manifest, type: string): string {
-  const artefact = (ARTEFACT_TYPES as readonly string[]).includes(type) ? artefactOf(manifest, type as ArtefactType) : undefined
+  const artefact = (ARTEFACT_TYPES as readonly string[]).includes(type)
+    ? artefactOf(manifest, type as ArtefactType)
+    : undefined
   if (artefact === undefined)
-    throw new MusterError('USAGE', `${manifest.name} has no ${type}`, { hint: `it has ${manifest.artefacts.map(one => one.type).join(', ')}` })
+    throw new MusterError('USAGE', `${manifest.name} has no ${type}`, {
+      hint: `it has ${manifest.artefacts.map(one => one.type).join(', ')}`,
+    })
   return store.pathOf(artefact.sha256)
 }
 
@@ -101,13 +125,24 @@ async function logOfImage(store: ImageStore, reference: string): Promise<string>
   return readBuildLog(store.dir, name, digest)
 }
 
-export async function diff({ io, out, args: [before = '', after], options }: Call<DataOption & { files?: boolean; exitCode?: boolean }>): Promise<number> {
+export async function diff({
+  io,
+  out,
+  args: [before = '', after],
+  options,
+}: Call<DataOption & { files?: boolean; exitCode?: boolean }>): Promise<number> {
   const store = await imageStore(io, options)
   const a = await store.resolve(before)
   const b = await store.resolve(after ?? a.name)
-  const [left, right] = await patiently(io, 'comparing', Promise.all([contentOf(store, a.manifest), contentOf(store, b.manifest)]))
+  const [left, right] = await patiently(
+    io,
+    'comparing',
+    Promise.all([contentOf(store, a.manifest), contentOf(store, b.manifest)]),
+  )
   const difference = diffImages(left, right)
-  await out.result({ before: a.digest, after: b.digest, ...difference }, () => differenceLines(difference, options.files === true))
+  await out.result({ before: a.digest, after: b.digest, ...difference }, () =>
+    differenceLines(difference, options.files === true),
+  )
   return options.exitCode === true && a.manifest.tree !== b.manifest.tree ? 1 : 0
 }
 
@@ -133,14 +168,24 @@ function differenceLines({ packages, files, size }: ImageDifference, all: boolea
     ...(few && count > 0 ? table(['', 'FILE', 'WHAT'], fileRows) : []),
     '',
     `size      ${humanSize(size.before)} → ${humanSize(size.after)}  (${signed(size.delta)})`,
-    ...(grown.length === 0 ? [] : table(['DIRECTORY', 'BEFORE', 'AFTER', ''], grown.map(one => [`/${one.path}`, humanSize(one.before), humanSize(one.after), signed(one.delta)]))),
+    ...(grown.length === 0
+      ? []
+      : table(
+          ['DIRECTORY', 'BEFORE', 'AFTER', ''],
+          grown.map(one => [`/${one.path}`, humanSize(one.before), humanSize(one.after), signed(one.delta)]),
+        )),
   ]
 }
 
 const FEW = 20
 const signed = (bytes: number): string => `${bytes < 0 ? '−' : '+'}${humanSize(Math.abs(bytes))}`
 
-export async function verify({ io, out, args: [reference], options }: Call<DataOption & { discard?: boolean }>): Promise<number> {
+export async function verify({
+  io,
+  out,
+  args: [reference],
+  options,
+}: Call<DataOption & { discard?: boolean }>): Promise<number> {
   const store = await imageStore(io, options)
   const findings: Finding[] = []
   const read = async (): Promise<void> => {
@@ -149,23 +194,39 @@ export async function verify({ io, out, args: [reference], options }: Call<DataO
   await patiently(io, 'reading every byte', read())
   const bad = findings.filter(({ problem }) => problem !== undefined)
   await out.result(findings, () => [
-    ...bad.map(({ name, digest, type, sha256, problem }) => `${name}@${shortDigest(digest)}: ${type} ${sha256}: ${problem}`),
-    bad.length === 0 ? `${plural(findings.length, 'artefact')} as they should be` : `${bad.length} of ${plural(findings.length, 'artefact')} damaged`,
+    ...bad.map(
+      ({ name, digest, type, sha256, problem }) => `${name}@${shortDigest(digest)}: ${type} ${sha256}: ${problem}`,
+    ),
+    bad.length === 0
+      ? `${plural(findings.length, 'artefact')} as they should be`
+      : `${bad.length} of ${plural(findings.length, 'artefact')} damaged`,
   ])
   return bad.length === 0 ? 0 : 1
 }
 
-export async function rm({ io, out, args: [reference = ''], options }: Call<DataOption & { yes?: boolean }>): Promise<void> {
+export async function rm({
+  io,
+  out,
+  args: [reference = ''],
+  options,
+}: Call<DataOption & { yes?: boolean }>): Promise<void> {
   const store = await imageStore(io, options)
   const { name, digest } = await store.find(reference)
   await confirm(io, `remove ${name} ${shortDigest(digest)}?`, options.yes)
   await store.remove(digest, await rootsFor(io, options))
-  await out.result({ name, digest }, () => [`${name} ${shortDigest(digest)} removed; muster image gc gives its space back`])
+  await out.result({ name, digest }, () => [
+    `${name} ${shortDigest(digest)} removed; muster image gc gives its space back`,
+  ])
 }
 
-const rootsFor = async (io: Io, options: DataOption): Promise<Roots> => rootsOf(await peekObserved(join(dataDir(io, options), 'state.db')))
+const rootsFor = async (io: Io, options: DataOption): Promise<Roots> =>
+  rootsOf(await peekObserved(join(dataDir(io, options), 'state.db')))
 
-export async function gc({ io, out, options }: Call<DataOption & { dryRun?: boolean; layers: string; grace: string }>): Promise<void> {
+export async function gc({
+  io,
+  out,
+  options,
+}: Call<DataOption & { dryRun?: boolean; layers: string; grace: string }>): Promise<void> {
   const store = await imageStore(io, options)
   const dryRun = options.dryRun === true
   const grace = milliseconds(options.grace, '--grace')

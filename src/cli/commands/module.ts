@@ -16,16 +16,30 @@ async function modulesOf({ io, options }: Call<DataOption>): Promise<ReadonlyMap
   return patiently(io, 'reading modules', siteModules(site, dir, join(dataDir(io, options), 'images/state'))())
 }
 
-const rowOf = ({ name, origin, requires, about }: ModuleSpec): string[] => [name, origin, requires.map(one => one.name).join(', ') || '-', about ?? '']
+const rowOf = ({ name, origin, requires, about }: ModuleSpec): string[] => [
+  name,
+  origin,
+  requires.map(one => one.name).join(', ') || '-',
+  about ?? '',
+]
 
 const valueOf = ({ name, origin, requires, about, packages, network, digest }: ModuleSpec) => ({
-  ...{ name, origin, requires: requires.map(one => one.name), packages, network, digest },
+  name,
+  origin,
+  requires: requires.map(one => one.name),
+  packages,
+  network,
+  digest,
   ...(about !== undefined && { about }),
 })
 
 export async function ls(call: Call<DataOption>): Promise<void> {
   const modules = [...(await modulesOf(call)).values()].sort((a, b) => (a.name < b.name ? -1 : 1))
-  await call.out.result(modules.map(valueOf), () => (modules.length === 0 ? ['no modules: a module is a folder modules/NAME with module.yaml and install.sh'] : table(['MODULE', 'FROM', 'REQUIRES', 'ABOUT'], modules.map(rowOf))))
+  await call.out.result(modules.map(valueOf), () =>
+    modules.length === 0
+      ? ['no modules: a module is a folder modules/NAME with module.yaml and install.sh']
+      : table(['MODULE', 'FROM', 'REQUIRES', 'ABOUT'], modules.map(rowOf)),
+  )
 }
 
 export async function plan(call: Call<DataOption>): Promise<void> {

@@ -31,9 +31,11 @@ export const DEBIAN_KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg'
 export async function hostSources(suite: string, components: readonly string[]): Promise<AptSource[]> {
   const format = '$(REPO_URI)|$(RELEASE)|$(COMPONENT)'
   const { stdout } = await exec('apt-get', ['indextargets', '--format', format, 'Created-By: Packages'])
-  const suites = [suite, `${suite}-updates`, `${suite}-security`]
+  const suites = new Set([suite, `${suite}-updates`, `${suite}-security`])
   const targets = [...new Set(stdout.toString('utf8').trim().split('\n'))].map(line => line.split('|'))
-  const used = targets.filter(([, release = '', component = '']) => suites.includes(release) && components.includes(component))
+  const used = targets.filter(
+    ([, release = '', component = '']) => suites.has(release) && components.includes(component),
+  )
   const byRelease = Map.groupBy(used, ([url, release]) => `${url}|${release}`)
   return [...byRelease.values()].map(group => {
     const [url = '', release = ''] = group[0] ?? []
@@ -69,9 +71,15 @@ export async function resolveApt(request: AptRequest, options: SandboxOptions): 
   throw failure
 }
 
-async function resolveFrom(request: AptRequest, at: number, options: SandboxOptions): Promise<Omit<LockedSet, 'request'>> {
+async function resolveFrom(
+  request: AptRequest,
+  at: number,
+  options: SandboxOptions,
+): Promise<Omit<LockedSet, 'request'>> {
   const state = await prepareState(request, at)
-  const keys = request.sources.flatMap(source => (source.key === undefined ? [] : [[keyPath(source), source.key] as const]))
+  const keys = request.sources.flatMap(source =>
+    source.key === undefined ? [] : [[keyPath(source), source.key] as const],
+  )
   const local = localDirectories(request.sources.flatMap(source => source.urls)).map(dir => [dir, dir] as const)
   const { onOutput, ...quiet } = options
   const apt = async (args: readonly string[], how: SandboxOptions): Promise<string> => {
@@ -84,7 +92,16 @@ async function resolveFrom(request: AptRequest, at: number, options: SandboxOpti
     throw unreachable(error)
   })
   // The answer is wanted as a value: it is not shown as it comes.
-  const install = ['apt-get', 'install', '--print-uris', '-qq', '--yes', '--no-install-recommends', '--', ...request.packages]
+  const install = [
+    'apt-get',
+    'install',
+    '--print-uris',
+    '-qq',
+    '--yes',
+    '--no-install-recommends',
+    '--',
+    ...request.packages,
+  ]
   const printed = await apt(install, quiet).catch(async (error: unknown) => {
     throw await unknownPackages(error, () => apt(['apt-cache', 'pkgnames'], quiet))
   })
@@ -94,21 +111,34 @@ async function resolveFrom(request: AptRequest, at: number, options: SandboxOpti
 
 const architecture = (arch: string): string[] => ['-o', `APT::Architecture=${arch}`, '-o', `APT::Architectures=${arch}`]
 
-const keyPath = (source: AptSource): string => (source.key === DEBIAN_KEYRING ? DEBIAN_KEYRING : `/run/keys/${keyFile(source)}`)
+const keyPath = (source: AptSource): string =>
+  source.key === DEBIAN_KEYRING ? DEBIAN_KEYRING : `/run/keys/${keyFile(source)}`
 
 /** apt tells armoured keys from binary ones by their name. */
-export const keyFile = (source: AptSource): string => `${source.name}${source.key?.endsWith('.gpg') === true ? '.gpg' : '.asc'}`
+export const keyFile = (source: AptSource): string =>
+  `${source.name}${source.key?.endsWith('.gpg') === true ? '.gpg' : '.asc'}`
 
 /** Repositories on this machine are shown to the package manager where they are. */
 export const localDirectories = (urls: readonly string[]): string[] =>
   urls.flatMap(url => (url.startsWith('file://') ? [decodeURI(url.slice('file://'.length))] : []))
 
 const APT_STATE = [
-  ...['Dir::Etc::sourcelist=/dev/null', 'Dir::Etc::sourceparts=/apt/sources.d', 'Dir::Etc::preferences=/apt/preferences'],
-  ...['Dir::Etc::preferencesparts=/dev/null', 'Dir::Etc::trusted=/dev/null', 'Dir::Etc::trustedparts=/dev/null'],
-  ...['Dir::State=/apt/state', 'Dir::State::status=/apt/status', 'Dir::Cache=/apt/cache'],
-  ...['APT::Sandbox::User=root', 'APT::Install-Recommends=false', 'Acquire::Languages=none', 'Acquire::ForceHash=SHA256'],
-  ...['Acquire::Retries=2', 'Acquire::http::Timeout=20', 'APT::Default-Release='],
+  'Dir::Etc::sourcelist=/dev/null',
+  'Dir::Etc::sourceparts=/apt/sources.d',
+  'Dir::Etc::preferences=/apt/preferences',
+  'Dir::Etc::preferencesparts=/dev/null',
+  'Dir::Etc::trusted=/dev/null',
+  'Dir::Etc::trustedparts=/dev/null',
+  'Dir::State=/apt/state',
+  'Dir::State::status=/apt/status',
+  'Dir::Cache=/apt/cache',
+  'APT::Sandbox::User=root',
+  'APT::Install-Recommends=false',
+  'Acquire::Languages=none',
+  'Acquire::ForceHash=SHA256',
+  'Acquire::Retries=2',
+  'Acquire::http::Timeout=20',
+  'APT::Default-Release=',
 ].flatMap(setting => ['-o', setting])
 
 async function prepareState(request: AptRequest, at: number): Promise<string> {
@@ -117,15 +147,23 @@ async function prepareState(request: AptRequest, at: number): Promise<string> {
   for (const dir of ['state/lists/partial', 'cache/archives/partial']) await makeDirectory(join(state, dir))
   await rm(join(state, 'sources.d'), { recursive: true, force: true })
   await mkdir(join(state, 'sources.d'))
-  for (const source of request.sources) await writeFile(join(state, 'sources.d', `${source.name}.sources`), sourceText(source, at))
+  for (const source of request.sources)
+    await writeFile(join(state, 'sources.d', `${source.name}.sources`), sourceText(source, at))
   await writeFile(join(state, 'status'), request.status)
-  const pins = request.keep.map(({ name, arch, version }) => `Package: ${name}:${arch === 'all' ? 'any' : arch}\nPin: version ${version}\nPin-Priority: 1001\n`)
+  const pins = request.keep.map(
+    ({ name, arch, version }) =>
+      `Package: ${name}:${arch === 'all' ? 'any' : arch}\nPin: version ${version}\nPin-Priority: 1001\n`,
+  )
   await writeFile(join(state, 'preferences'), pins.join('\n'))
   return state
 }
 
 /** A source in apt's own format; also what an image gets, then with the key where the image has it. */
-export function sourceText(source: AptSource, at = 0, key: string | undefined = source.key === undefined ? undefined : keyPath(source)): string {
+export function sourceText(
+  source: AptSource,
+  at = 0,
+  key: string | undefined = source.key === undefined ? undefined : keyPath(source),
+): string {
   const isFlat = source.suite.endsWith('/')
   return [
     'Types: deb',
@@ -148,31 +186,46 @@ function unreachable(error: unknown): unknown {
       hint: 'give its key with key:, or take it as it is with trusted: true',
       cause: error,
     })
-  return new MusterError('MIRROR_UNREACHABLE', 'a package repository cannot be read', { details: (said.length > 0 ? said : error.details).slice(0, 5), cause: error })
+  return new MusterError('MIRROR_UNREACHABLE', 'a package repository cannot be read', {
+    details: (said.length > 0 ? said : error.details).slice(0, 5),
+    cause: error,
+  })
 }
 
-async function unknownPackages(error: unknown, names: () => Promise<string>): Promise<unknown> {
+async function unknownPackages(error: unknown, knownNames: () => Promise<string>): Promise<unknown> {
   if (!(error instanceof MusterError)) return error
-  const patterns = [/Unable to locate package (\S+)/, /Package '([^']+)' has no installation candidate/, /Version '[^']*' for '([^']+)' was not found/]
+  const patterns = [
+    /Unable to locate package (\S+)/,
+    /Package '([^']+)' has no installation candidate/,
+    /Version '[^']*' for '([^']+)' was not found/,
+  ]
   const unknown = error.details.flatMap(line => patterns.flatMap(pattern => pattern.exec(line)?.[1] ?? []))
   if (unknown.length === 0)
-    return new MusterError('BUILD_FAILED', 'the packages cannot be installed together', { details: error.details, hint: 'take out or replace one of them', cause: error })
-  const known = await names().then(
-    text => text.split('\n'),
-    () => [],
-  )
+    return new MusterError('BUILD_FAILED', 'the packages cannot be installed together', {
+      details: error.details,
+      hint: 'take out or replace one of them',
+      cause: error,
+    })
+  const known = (await knownNames().catch(() => '')).split('\n')
   const lines = [...new Set(unknown)].map(name => `${name} is in none of the repositories${didYouMean(name, known)}`)
   return new MusterError('PACKAGE_UNKNOWN', lines.join('; '), { cause: error })
 }
 
 /** 'URL' name_version_arch.deb size SHA256:digest */
 function lockedSet(text: string, sources: readonly AptSource[], at: number): Omit<LockedSet, 'request'> {
-  const addresses = sources.map(source => ({ name: source.name, url: withSlash(source.urls[Math.min(at, source.urls.length - 1)] ?? '') }))
+  const addresses = sources.map(source => ({
+    name: source.name,
+    url: withSlash(source.urls[Math.min(at, source.urls.length - 1)] ?? ''),
+  }))
   const lines = [...text.matchAll(/^'([^']+)' (\S+) (\d+) SHA256:([0-9a-f]{64})$/gm)]
   const packages = lines.map(([, url = '', file = '', size, sha256 = '']) => {
     const source = addresses.find(address => sameUrl(url).startsWith(sameUrl(address.url)))
-    const [name = '', version = '', arch = ''] = file.replace(/\.deb$/, '').split('_').map(decodeURIComponent)
-    if (source === undefined || arch === '') throw new MusterError('BUILD_FAILED', `apt names a package from nowhere: ${url}`)
+    const [name = '', version = '', arch = ''] = file
+      .replace(/\.deb$/, '')
+      .split('_')
+      .map(decodeURIComponent)
+    if (source === undefined || arch === '')
+      throw new MusterError('BUILD_FAILED', `apt names a package from nowhere: ${url}`)
     const path = sameUrl(url).slice(sameUrl(source.url).length)
     return { name, version, arch, sha256, size: Number(size), repository: source.name, path, file }
   })
@@ -189,7 +242,12 @@ const withSlash = (url: string): string => (url.endsWith('/') ? url : `${url}/`)
 const sameUrl = (url: string): string => url.replace(/^file:\/+/, 'file:///').replaceAll('/./', '/')
 
 /** A flat repository of exactly these packages. */
-export async function writeDebRepository(dir: string, cache: PackageCache, set: LockedSet, suite: string): Promise<void> {
+export async function writeDebRepository(
+  dir: string,
+  cache: PackageCache,
+  set: LockedSet,
+  suite: string,
+): Promise<void> {
   await cache.linkInto(dir, set.packages)
   const stanzas = await mapLimit(4, set.packages, async ({ sha256, size, file }) => {
     const { stdout } = await exec('dpkg-deb', ['--field', cache.pathOf(sha256)])
@@ -198,11 +256,21 @@ export async function writeDebRepository(dir: string, cache: PackageCache, set: 
   const index = stanzas.join('\n')
   await writeFile(join(dir, 'Packages'), index)
   const digest = createHash('sha256').update(index).digest('hex')
-  const release = [`Suite: ${suite}`, `Codename: ${suite}`, 'SHA256:', ` ${digest} ${Buffer.byteLength(index)} Packages`, '']
+  const release = [
+    `Suite: ${suite}`,
+    `Codename: ${suite}`,
+    'SHA256:',
+    ` ${digest} ${Buffer.byteLength(index)} Packages`,
+    '',
+  ]
   await writeFile(join(dir, 'Release'), release.join('\n'))
 }
 
-async function mapLimit<Item, Result>(limit: number, items: readonly Item[], work: (item: Item) => Promise<Result>): Promise<Result[]> {
+async function mapLimit<Item, Result>(
+  limit: number,
+  items: readonly Item[],
+  work: (item: Item) => Promise<Result>,
+): Promise<Result[]> {
   const results: Result[] = Array.from({ length: items.length })
   let next = 0
   const worker = async (): Promise<void> => {
@@ -216,8 +284,21 @@ async function mapLimit<Item, Result>(limit: number, items: readonly Item[], wor
 export const DEBIAN_ENV = { DEBIAN_FRONTEND: 'noninteractive', DEBCONF_NONINTERACTIVE_SEEN: 'true', INITRD: 'No' }
 
 /** The first packages of an empty directory. */
-export async function bootstrapDebian(dir: string, repository: string, suite: string, arch: string, options: SandboxOptions): Promise<void> {
-  const argv = ['mmdebstrap', '--mode=root', '--variant=minbase', '--format=directory', `--architectures=${arch}`, '--include=apt']
+export async function bootstrapDebian(
+  dir: string,
+  repository: string,
+  suite: string,
+  arch: string,
+  options: SandboxOptions,
+): Promise<void> {
+  const argv = [
+    'mmdebstrap',
+    '--mode=root',
+    '--variant=minbase',
+    '--format=directory',
+    `--architectures=${arch}`,
+    '--include=apt',
+  ]
   // /dev and /proc are there already, and mounting is not allowed.
   const skip = '--skip=chroot/mount,check/empty,output/dev'
   const quick = ['--dpkgopt=force-unsafe-io', '--aptopt=APT::Install-Recommends "false"']
@@ -227,12 +308,22 @@ export async function bootstrapDebian(dir: string, repository: string, suite: st
     env: { ...options.env, ...DEBIAN_ENV, TMPDIR: '/tmp' },
     readable: { '/run/repository': repository },
   })
-  for (const leftover of ['etc/apt/apt.conf.d/99mmdebstrap', 'etc/dpkg/dpkg.cfg.d/99mmdebstrap', 'etc/hostname', 'etc/resolv.conf'])
+  for (const leftover of [
+    'etc/apt/apt.conf.d/99mmdebstrap',
+    'etc/dpkg/dpkg.cfg.d/99mmdebstrap',
+    'etc/hostname',
+    'etc/resolv.conf',
+  ])
     await rm(join(dir, leftover), { force: true })
 }
 
 /** Installs into a root, with the root's own apt. */
-export async function installDebs(overlay: Overlay, repository: string, packages: readonly string[], options: SandboxOptions): Promise<void> {
+export async function installDebs(
+  overlay: Overlay,
+  repository: string,
+  packages: readonly string[],
+  options: SandboxOptions,
+): Promise<void> {
   await inRoot(overlay, ['sh', '-euc', INSTALL, 'sh', ...packages], {
     ...options,
     env: { ...options.env, ...DEBIAN_ENV },

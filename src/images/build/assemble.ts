@@ -46,10 +46,16 @@ export async function assembleImage(assembly: Assembly): Promise<Manifest> {
   await mkdir(assembly.work, { recursive: true })
   // A root that is taken as it is must not be changed.
   const isOurs = !given.some(({ type }) => type === 'squashfs')
-  const release = isOurs ? [await releaseLayer(join(assembly.work, 'release'), mergeLayers(assembly.layers), releaseText(about), time)] : []
+  const release = isOurs
+    ? [await releaseLayer(join(assembly.work, 'release'), mergeLayers(assembly.layers), releaseText(about), time)]
+    : []
   const layers = [...assembly.layers, ...release]
   const tree = mergeLayers(layers)
-  const [mountPoint, upper, overlayWork] = ['root', 'upper', 'work'].map(name => join(assembly.work, name)) as [string, string, string]
+  const [mountPoint, upper, overlayWork] = ['root', 'upper', 'work'].map(name => join(assembly.work, name)) as [
+    string,
+    string,
+    string,
+  ]
   for (const dir of [mountPoint, upper, overlayWork]) await mkdir(dir)
   const overlay = { layers: layers.map(layer => layer.root), mountPoint }
   // rpm writes beside its database even when it only reads.
@@ -64,7 +70,14 @@ export async function assembleImage(assembly: Assembly): Promise<Manifest> {
   report.begin(name, 'pack')
   try {
     const forms = recipe.outputs.filter(form => !given.some(({ type }) => type === form))
-    const packed = await packRoot(tree, forms, { store, indexes: join(store.dir, 'indexes'), earlier: assembly.earlier, time, signal, overlay })
+    const packed = await packRoot(tree, forms, {
+      store,
+      indexes: join(store.dir, 'indexes'),
+      earlier: assembly.earlier,
+      time,
+      signal,
+      overlay,
+    })
     const sbom = sbomText({ name, digestOfInputs: inputs, created, packages, os })
     const artefacts: Artefact[] = [
       ...(kernel ? [{ type: 'kernel' as const, ...(await store.put(await readFile(tree.locate(kernel.file)))) }] : []),
@@ -87,7 +100,9 @@ export async function assembleImage(assembly: Assembly): Promise<Manifest> {
       ...(source && { source }),
       ...(assembly.base && { base: assembly.base }),
       ...(os && { os: { id: os.id, ...(os.version && { version: os.version }), ...(os.name && { name: os.name }) } }),
-      ...(version !== undefined && { kernel: { version, modules: recipe.kernel === 'none' ? [] : [...(recipe.kernel?.modules ?? [])] } }),
+      ...(version !== undefined && {
+        kernel: { version, modules: recipe.kernel === 'none' ? [] : [...(recipe.kernel?.modules ?? [])] },
+      }),
       size,
       artefacts,
     }
@@ -97,7 +112,13 @@ export async function assembleImage(assembly: Assembly): Promise<Manifest> {
   }
 }
 
-function checkSize(name: string, size: number, limit: number | undefined, packages: readonly InstalledPackage[], tree: MergedTree): void {
+function checkSize(
+  name: string,
+  size: number,
+  limit: number | undefined,
+  packages: readonly InstalledPackage[],
+  tree: MergedTree,
+): void {
   if (limit === undefined || size <= limit) return
   throw new MusterError('IMAGE_TOO_LARGE', `${name} has ${humanSize(size)}, its limit is ${humanSize(limit)}`, {
     details: largestText(largest(packages, tree.entries)).trimEnd().split('\n'),
@@ -106,7 +127,9 @@ function checkSize(name: string, size: number, limit: number | undefined, packag
 
 /** How the tree was made, the same every time; what the programs printed is kept beside the image (logs.ts). */
 const transcript = (stages: readonly PlannedStage[]): string =>
-  stages.map(({ image, title, key, time }) => `${image}: ${title}\t${key}\t${new Date(time * 1000).toISOString()}\n`).join('')
+  stages
+    .map(({ image, title, key, time }) => `${image}: ${title}\t${key}\t${new Date(time * 1000).toISOString()}\n`)
+    .join('')
 
 const sizeOf = (entries: readonly Entry[]): number =>
   entries.reduce((sum, entry) => sum + (entry.type === 'file' && entry.linkTo === undefined ? entry.size : 0), 0)

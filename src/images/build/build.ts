@@ -59,7 +59,13 @@ export async function buildImages(names: readonly string[], options: BuildOption
     sandbox: { signal, onOutput: (chunk: Buffer) => report.output(chunk), env: buildEnvironment(0) },
     note: (line: string) => report.note(line),
   }
-  const maker = new LayerMaker({ layers, work: work.path, report, signal, ...(options.shellOnFailure && { shellOnFailure: true }) })
+  const maker = new LayerMaker({
+    layers,
+    work: work.path,
+    report,
+    signal,
+    ...(options.shellOnFailure && { shellOnFailure: true }),
+  })
   const modules = siteModules(options.site, options.siteDir, join(store.dir, 'state'))
   const planner = new Planner({
     site: options.site,

@@ -1,20 +1,55 @@
 import { chmod, chown, lstat, mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Entry } from '../../lib/tree/entry.ts'
+import type { MergedTree } from '../layers/merge.ts'
 
 /**
  * What a package manager leaves behind and no image should carry: logs, caches, backups, locks, identities that must be
  * each machine's own. Taken away after every stage, so that two builds agree and no two nodes share a host key.
  */
 const LEFTOVERS = [
-  ...['var/log/dpkg.log', 'var/log/alternatives.log', 'var/log/bootstrap.log', 'var/log/apt/*', 'var/log/dnf*', 'var/log/hawkey.log'],
-  ...['var/cache/apt/*', 'var/cache/dnf/*', 'var/cache/libdnf5/*', 'var/cache/zypp/*', 'var/cache/ldconfig/aux-cache', 'var/cache/man/*'],
-  ...['var/cache/debconf/*-old', 'var/lib/apt/lists/*', 'var/lib/dpkg/*-old', 'var/lib/dpkg/lock*', 'var/lib/dpkg/triggers/Lock'],
-  ...['var/lib/dnf/*', 'var/lib/rpm/.rpm.lock', 'var/lib/rpm/__db.*', 'var/lib/rpm/*-shm', 'var/lib/rpm/*-wal'],
-  ...['usr/lib/sysimage/rpm/.rpm.lock', 'usr/lib/sysimage/rpm/*-shm', 'usr/lib/sysimage/rpm/*-wal'],
-  ...['etc/passwd-', 'etc/group-', 'etc/shadow-', 'etc/gshadow-', 'etc/subuid-', 'etc/subgid-', 'etc/.pwd.lock'],
-  ...['etc/ssh/ssh_host_*', 'etc/munge/munge.key', 'var/lib/dbus/machine-id', 'var/lib/systemd/random-seed', 'var/lib/systemd/credential.secret'],
-  ...['root/.ansible', 'root/.bash_history', 'root/.cache', 'tmp/*', 'run/*', 'var/tmp/*'],
+  'var/log/dpkg.log',
+  'var/log/alternatives.log',
+  'var/log/bootstrap.log',
+  'var/log/apt/*',
+  'var/log/dnf*',
+  'var/log/hawkey.log',
+  'var/cache/apt/*',
+  'var/cache/dnf/*',
+  'var/cache/libdnf5/*',
+  'var/cache/zypp/*',
+  'var/cache/ldconfig/aux-cache',
+  'var/cache/man/*',
+  'var/cache/debconf/*-old',
+  'var/lib/apt/lists/*',
+  'var/lib/dpkg/*-old',
+  'var/lib/dpkg/lock*',
+  'var/lib/dpkg/triggers/Lock',
+  'var/lib/dnf/*',
+  'var/lib/rpm/.rpm.lock',
+  'var/lib/rpm/__db.*',
+  'var/lib/rpm/*-shm',
+  'var/lib/rpm/*-wal',
+  'usr/lib/sysimage/rpm/.rpm.lock',
+  'usr/lib/sysimage/rpm/*-shm',
+  'usr/lib/sysimage/rpm/*-wal',
+  'etc/passwd-',
+  'etc/group-',
+  'etc/shadow-',
+  'etc/gshadow-',
+  'etc/subuid-',
+  'etc/subgid-',
+  'etc/.pwd.lock',
+  'etc/ssh/ssh_host_*',
+  'etc/munge/munge.key',
+  'var/lib/dbus/machine-id',
+  'var/lib/systemd/random-seed',
+  'var/lib/systemd/credential.secret',
+  'root/.ansible',
+  'root/.bash_history',
+  'root/.cache',
+  'tmp/*',
+  'run/*',
+  'var/tmp/*',
 ]
 
 export async function cleanLayer(root: string): Promise<void> {
@@ -23,13 +58,19 @@ export async function cleanLayer(root: string): Promise<void> {
     const dir = join(root, pattern.slice(0, slash))
     // Below a symbolic link lies something else, perhaps outside.
     if (!(await isPlainPath(root, pattern.slice(0, slash)))) continue
-    const matcher = new RegExp(`^${pattern.slice(slash + 1).replaceAll('.', '\\.').replaceAll('*', '.*')}$`)
+    const matcher = new RegExp(
+      `^${pattern
+        .slice(slash + 1)
+        .replaceAll('.', '\\.')
+        .replaceAll('*', '.*')}$`,
+    )
     const names = await readdir(dir).catch(() => [])
     for (const name of names) if (matcher.test(name)) await rm(join(dir, name), { recursive: true, force: true })
   }
   // Empty, it is filled in at boot; missing, systemd would take every boot for the first.
   const machineId = join(root, 'etc/machine-id')
-  if ((await isPlainPath(root, 'etc')) && (await lstat(machineId).catch(() => undefined))?.isFile() === true) await writeFile(machineId, '')
+  if ((await isPlainPath(root, 'etc')) && (await lstat(machineId).catch(() => undefined))?.isFile() === true)
+    await writeFile(machineId, '')
 }
 
 async function isPlainPath(root: string, path: string): Promise<boolean> {
@@ -43,7 +84,7 @@ async function isPlainPath(root: string, path: string): Promise<boolean> {
 }
 
 /** Makes a directory of a layer with those above it, looking as they do in the layers below. */
-export async function makeLayerDirectory(upper: string, path: string, below: (path: string) => Entry | undefined): Promise<void> {
+export async function makeLayerDirectory(upper: string, path: string, below: MergedTree): Promise<void> {
   let here = ''
   for (const name of path.split('/').filter(Boolean)) {
     here = here === '' ? name : `${here}/${name}`
@@ -53,7 +94,7 @@ export async function makeLayerDirectory(upper: string, path: string, below: (pa
       () => false,
     )
     if (!made) continue
-    const known = below(here)
+    const known = below.get(here)
     await chown(target, known?.uid ?? 0, known?.gid ?? 0)
     await chmod(target, known?.type === 'directory' ? known.mode : 0o755)
   }

@@ -1,4 +1,4 @@
-import { mkdir, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
@@ -60,13 +60,23 @@ const Answer = z.union([
 const RESOLVER = fileURLToPath(new URL('dnf-resolve.py', import.meta.url))
 
 /** `target` is what is installed already: layers, or an empty directory. */
-export async function resolveDnf(request: DnfRequest, target: Overlay | string, options: SandboxOptions): Promise<Omit<LockedSet, 'request'>> {
+export async function resolveDnf(
+  request: DnfRequest,
+  target: Overlay | string,
+  options: SandboxOptions,
+): Promise<Omit<LockedSet, 'request'>> {
   if (request.repositories.length === 0)
-    throw new MusterError('RECIPE_INVALID', 'there are no repositories to take packages from', { hint: 'name them under repositories:' })
+    throw new MusterError('RECIPE_INVALID', 'there are no repositories to take packages from', {
+      hint: 'name them under repositories:',
+    })
   for (const name of ['cache', 'persist', 'log']) await makeDirectory(join(request.state, name))
   const { onOutput: _, ...quiet } = options
   const input = {
-    ...{ root: '/target', release: request.release, platform: request.platform, arch: request.arch, packages: request.packages },
+    root: '/target',
+    release: request.release,
+    platform: request.platform,
+    arch: request.arch,
+    packages: request.packages,
     repositories: Object.fromEntries(request.repositories.map(({ name, urls }) => [name, { urls }])),
     keep: Object.fromEntries(request.keep.map(({ name, version }) => [name, version])),
   }
@@ -75,7 +85,11 @@ export async function resolveDnf(request: DnfRequest, target: Overlay | string, 
     ...quiet,
     network: true,
     input: JSON.stringify(input),
-    readable: { '/run/muster/dnf-resolve.py': RESOLVER, ...(await macros(request.state, request.database)), ...Object.fromEntries(local.map(dir => [dir, dir])) },
+    readable: {
+      '/run/muster/dnf-resolve.py': RESOLVER,
+      ...(await macros(request.state, request.database)),
+      ...Object.fromEntries(local.map(dir => [dir, dir])),
+    },
     writable: { '/dnf': request.state },
   }).catch((error: unknown) => {
     throw explain(error)
@@ -86,55 +100,95 @@ export async function resolveDnf(request: DnfRequest, target: Overlay | string, 
     throw new MusterError('PACKAGE_UNKNOWN', lines.join('; '))
   }
   const packages = answer.packages.map(({ algorithm, digest, ...item }) => {
-    if (algorithm !== 'sha256') throw new MusterError('BUILD_FAILED', `repository ${item.repository} lists ${item.name} by ${algorithm}, not by sha256`)
+    if (algorithm !== 'sha256')
+      throw new MusterError(
+        'BUILD_FAILED',
+        `repository ${item.repository} lists ${item.name} by ${algorithm}, not by sha256`,
+      )
     return { ...item, sha256: digest, file: basename(item.path) }
   })
   packages.sort((a, b) => (a.file < b.file ? -1 : 1))
-  return { repositories: Object.fromEntries(request.repositories.map(({ name, urls }) => [name, { urls: [...urls] }])), packages }
+  return {
+    repositories: Object.fromEntries(request.repositories.map(({ name, urls }) => [name, { urls: [...urls] }])),
+    packages,
+  }
 }
 
 function explain(error: unknown): unknown {
   if (!(error instanceof MusterError)) return error
   const last = error.details.at(-1) ?? ''
-  if (last.startsWith('unreachable: ')) return new MusterError('MIRROR_UNREACHABLE', 'a package repository cannot be read', { details: [last.slice('unreachable: '.length)], cause: error })
+  if (last.startsWith('unreachable: '))
+    return new MusterError('MIRROR_UNREACHABLE', 'a package repository cannot be read', {
+      details: [last.slice('unreachable: '.length)],
+      cause: error,
+    })
   if (error.details.some(line => line.startsWith('conflict: ')))
-    return new MusterError('BUILD_FAILED', 'the packages cannot be installed together', { details: error.details, hint: 'take out or replace one of them', cause: error })
+    return new MusterError('BUILD_FAILED', 'the packages cannot be installed together', {
+      details: error.details,
+      hint: 'take out or replace one of them',
+      cause: error,
+    })
   return error
 }
 
-/** A directory of exactly these packages, with the metadata dnf wants. */
-export async function writeRpmRepository(dir: string, cache: PackageCache, set: LockedSet, options: SandboxOptions): Promise<void> {
-  await cache.linkInto(dir, set.packages)
-  await withTool(undefined, ['createrepo_c', '--quiet', '--no-database', '/run/repository'], { ...options, writable: { '/run/repository': dir } })
+/** One directory for each repository the packages come from, with exactly the locked ones and the metadata dnf wants. */
+export async function writeRpmRepositories(
+  dir: string,
+  cache: PackageCache,
+  set: LockedSet,
+  options: SandboxOptions,
+): Promise<void> {
+  for (const [repository, packages] of Map.groupBy(set.packages, item => item.repository)) {
+    const target = join(dir, repository)
+    await cache.linkInto(target, packages)
+    const argv = ['createrepo_c', '--quiet', '--no-database', '/run/repository']
+    await withTool(undefined, argv, { ...options, writable: { '/run/repository': target } })
+  }
 }
 
+const MAIN = `[main]
+plugins=0
+keepcache=0
+install_weak_deps=0
+cachedir=/tmp/dnf
+persistdir=/tmp/dnf
+logdir=/tmp/dnf
+reposdir=/dev/null
+`
+
+/** Installs what is locked; every package is held against the key of the repository it comes from, where that has one. */
 export async function installRpms(
   target: Overlay | string,
-  repository: string,
+  repositories: string,
   set: LockedSet,
   request: Pick<DnfRequest, 'release' | 'platform' | 'database' | 'arch' | 'repositories'>,
   scratch: string,
   options: SandboxOptions,
 ): Promise<void> {
-  // Signatures are checked with the keys of the recipe; where every repository has one, a package without is refused.
-  const keys = request.repositories.flatMap(({ key }) => (key === undefined ? [] : [key]))
-  const isSigned = keys.length === request.repositories.length
-  const inside = Object.fromEntries(keys.map((key, at) => [`/run/keys/${at}.asc`, key]))
-  const conf = [
-    ...['[main]', 'plugins=0', 'keepcache=0', 'install_weak_deps=0', 'cachedir=/tmp/dnf', 'persistdir=/tmp/dnf', 'logdir=/tmp/dnf', 'reposdir=/dev/null', 'tsflags='],
-    ...(request.platform === undefined ? [] : [`module_platform_id=${request.platform}`]),
-    ...['[locked]', 'name=locked', 'baseurl=file:///run/repository', `gpgcheck=${isSigned ? 1 : 0}`],
-    ...(isSigned ? [`gpgkey=${Object.keys(inside).map(key => `file://${key}`).join(' ')}`] : []),
-    '',
-  ].join('\n')
+  const used = request.repositories.filter(({ name }) => set.packages.some(item => item.repository === name))
+  const sections = used.map(({ name, key }) =>
+    [
+      `[${name}]`,
+      `name=${name}`,
+      `baseurl=file:///run/repositories/${name}`,
+      ...(key === undefined ? ['gpgcheck=0'] : ['gpgcheck=1', `gpgkey=file:///run/keys/${name}.asc`]),
+      '',
+    ].join('\n'),
+  )
+  const platform = request.platform === undefined ? '' : `module_platform_id=${request.platform}\n`
   const file = join(scratch, 'dnf.conf')
-  await mkdir(scratch, { recursive: true })
-  await writeFile(file, conf)
+  await writeFile(file, [`${MAIN}${platform}`, ...sections].join('\n'))
+  const keys = used.flatMap(({ name, key }) => (key === undefined ? [] : [[`/run/keys/${name}.asc`, key] as const]))
+  const where = ['--installroot=/target', `--releasever=${request.release}`, `--forcearch=${request.arch}`]
   const names = set.packages.map(({ name, version, arch }) => `${name}-${version}.${arch}`)
-  const argv = ['dnf', '--config', '/run/dnf.conf', '--installroot=/target', `--releasever=${request.release}`, `--forcearch=${request.arch}`, '--assumeyes', 'install', ...names]
-  await withTool(target, argv, {
+  await withTool(target, ['dnf', '--config', '/run/dnf.conf', ...where, '--assumeyes', 'install', ...names], {
     ...options,
     live: true,
-    readable: { '/run/repository': repository, '/run/dnf.conf': file, ...(await macros(scratch, request.database)), ...inside },
+    readable: {
+      '/run/repositories': repositories,
+      '/run/dnf.conf': file,
+      ...(await macros(scratch, request.database)),
+      ...Object.fromEntries(keys),
+    },
   })
 }

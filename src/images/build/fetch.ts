@@ -63,9 +63,30 @@ export class PackageCache {
     await makeDirectory(temporary, 0o700)
     try {
       const fetched = wanted.filter(item => item.urls[at] !== undefined)
-      const config = fetched.map(item => `url = ${quoted(item.urls[at] ?? '')}\noutput = ${quoted(join(temporary, item.sha256))}\n`)
-      const curl = ['--parallel', '--parallel-max', '8', '--fail', '--location', '--retry', '2', '--connect-timeout', '20']
-      const limits = ['--proto', '=http,https,ftp,file', '--proto-redir', '=http,https', '--speed-time', '60', '--speed-limit', '1']
+      const config = fetched.map(
+        item => `url = ${quoted(item.urls[at] ?? '')}\noutput = ${quoted(join(temporary, item.sha256))}\n`,
+      )
+      const curl = [
+        '--parallel',
+        '--parallel-max',
+        '8',
+        '--fail',
+        '--location',
+        '--retry',
+        '2',
+        '--connect-timeout',
+        '20',
+      ]
+      const limits = [
+        '--proto',
+        '=http,https,ftp,file',
+        '--proto-redir',
+        '=http,https',
+        '--speed-time',
+        '60',
+        '--speed-limit',
+        '1',
+      ]
       const format = ['--silent', '--write-out', '%{filename_effective}\\t%{http_code}\\t%{exitcode}\\t%{errormsg}\\n']
       const { stdout } = await exec('curl', [...curl, ...limits, ...format, '--config', '-'], {
         input: config.join(''),
@@ -73,7 +94,12 @@ export class PackageCache {
         allow: Array.from({ length: 255 }, (_, code) => code + 1),
         ...(signal && { signal }),
       })
-      const report = new Map(stdout.toString('utf8').split('\n').map(line => [line.split('\t')[0] ?? '', line.split('\t')]))
+      const report = new Map(
+        stdout
+          .toString('utf8')
+          .split('\n')
+          .map(line => [line.split('\t')[0] ?? '', line.split('\t')]),
+      )
       const missing: Wanted[] = wanted.filter(item => item.urls[at] === undefined)
       for (const item of fetched) {
         const file = join(temporary, item.sha256)

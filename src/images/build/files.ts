@@ -1,4 +1,16 @@
-import { chmod, chown, lchown, lstat, readFile, readdir, readlink, realpath, rm, symlink, writeFile } from 'node:fs/promises'
+import {
+  chmod,
+  chown,
+  lchown,
+  lstat,
+  readFile,
+  readdir,
+  readlink,
+  realpath,
+  rm,
+  symlink,
+  writeFile,
+} from 'node:fs/promises'
 import { join, sep } from 'node:path'
 import { MusterError } from '../../lib/errors.ts'
 import { createRenderer } from '../../lib/template.ts'
@@ -54,14 +66,14 @@ export async function filesStage(recipeDir: string, recipe: Recipe, context: Pla
           if (stat.isDirectory()) {
             const path = tree.resolve(target)
             const isNew = tree.get(path)?.type !== 'directory'
-            await makeLayerDirectory(upper, path, tree.get)
+            await makeLayerDirectory(upper, path, tree)
             if (isNew) await chown(join(upper, path), uid, gid)
             for (const name of (await readdir(source)).sort(compareNames))
               await place(join(source, name), `${target}/${name.endsWith('.j2') ? name.slice(0, -'.j2'.length) : name}`)
             return
           }
           const path = join(tree.resolve(parentOf(target.slice(1))), target.slice(target.lastIndexOf('/') + 1))
-          await makeLayerDirectory(upper, parentOf(path), tree.get)
+          await makeLayerDirectory(upper, parentOf(path), tree)
           const full = join(upper, path)
           await rm(full, { recursive: true, force: true })
           if (stat.isSymbolicLink()) {
@@ -73,7 +85,14 @@ export async function filesStage(recipeDir: string, recipe: Recipe, context: Pla
           const isTemplate = source.endsWith('.j2')
           await writeFile(full, isTemplate ? rendered(renderer, content, context, source) : content)
           await chown(full, uid, gid)
-          await chmod(full, placement.mode === undefined ? ((stat.mode & 0o100) === 0 ? 0o644 : 0o755) : Number.parseInt(placement.mode, 8))
+          await chmod(
+            full,
+            placement.mode === undefined
+              ? (stat.mode & 0o100) === 0
+                ? 0o644
+                : 0o755
+              : Number.parseInt(placement.mode, 8),
+          )
         }
         await place(placement.source, placement.target)
       }
@@ -94,7 +113,12 @@ async function hasTemplates(source: string): Promise<boolean> {
   return (await Promise.all(names.map(name => hasTemplates(join(source, name))))).some(Boolean)
 }
 
-function rendered(renderer: ReturnType<typeof createRenderer>, content: Buffer, context: Plain, source: string): string {
+function rendered(
+  renderer: ReturnType<typeof createRenderer>,
+  content: Buffer,
+  context: Plain,
+  source: string,
+): string {
   try {
     // Jinja drops one newline at the end of a template.
     const text = content.toString('utf8')
@@ -102,7 +126,9 @@ function rendered(renderer: ReturnType<typeof createRenderer>, content: Buffer, 
     return text.endsWith('\n') && !value.endsWith('\n') ? `${value}\n` : value
   } catch (error) {
     if (!(error instanceof MusterError)) throw error
-    throw new MusterError('TEMPLATE_INVALID', `${source.split('/').slice(-2).join('/')}: ${error.message}`, { cause: error })
+    throw new MusterError('TEMPLATE_INVALID', `${source.split('/').slice(-2).join('/')}: ${error.message}`, {
+      cause: error,
+    })
   }
 }
 
@@ -111,7 +137,10 @@ async function idsIn(tree: MergedTree, path: string): Promise<Map<string, number
   const entry = tree.get(tree.resolve(path))
   const text = entry?.type === 'file' ? await readFile(tree.locate(entry), 'utf8') : ''
   const lines = text.split('\n').map(line => line.split(':'))
-  return new Map([['root', 0], ...lines.flatMap(([name = '', , id = '']) => (/^\d+$/.test(id) ? [[name, Number(id)] as const] : []))])
+  return new Map([
+    ['root', 0],
+    ...lines.flatMap(([name = '', , id = '']) => (/^\d+$/.test(id) ? [[name, Number(id)] as const] : [])),
+  ])
 }
 
 function idOf(known: ReadonlyMap<string, number>, name: string, kind: 'user' | 'group', target: string): number {

@@ -26,8 +26,12 @@ async function listing(path: string): Promise<unknown> {
   if (stat.isSymbolicLink()) return { link: await readlink(path) }
   if (stat.isDirectory()) {
     const names = (await readdir(path)).sort(compareNames)
-    return Object.fromEntries(await Promise.all(names.map(async name => [name, await listing(join(path, name))] as const)))
+    return Object.fromEntries(
+      await Promise.all(names.map(async name => [name, await listing(join(path, name))] as const)),
+    )
   }
-  const sha256 = createHash('sha256').update(await readFile(path)).digest('hex')
+  const sha256 = createHash('sha256')
+    .update(await readFile(path))
+    .digest('hex')
   return { sha256, executable: (stat.mode & 0o100) !== 0 }
 }

@@ -42,7 +42,8 @@ const VERSION_AT = 0x20e
 export async function versionOf(file: string): Promise<string | undefined> {
   await using handle = await open(file, 'r')
   const { buffer, bytesRead } = await handle.read(Buffer.alloc(HEADER_BYTES), 0, HEADER_BYTES, 0)
-  if (bytesRead < VERSION_AT + 2 || buffer.toString('latin1', SIGNATURE_AT, SIGNATURE_AT + 4) !== 'HdrS') return undefined
+  if (bytesRead < VERSION_AT + 2 || buffer.toString('latin1', SIGNATURE_AT, SIGNATURE_AT + 4) !== 'HdrS')
+    return undefined
   const at = buffer.readUInt16LE(VERSION_AT) + 0x200
   return /^[\x21-\x7e]{1,64}/.exec(buffer.toString('latin1', at, at + 64))?.[0]
 }

@@ -74,7 +74,9 @@ export class LayerMaker {
   async #make(stage: PlannedStage, lower: readonly StackedLayer[]): Promise<StackedLayer> {
     const { layers, report, signal, work } = this.#options
     const dir = join(work, `stage-${this.#count++}`)
-    const [upper, overlayWork, mountPoint, scratch] = ['upper', 'work', 'root', 'scratch'].map(name => join(dir, name)) as [string, string, string, string]
+    const [upper, overlayWork, mountPoint, scratch] = ['upper', 'work', 'root', 'scratch'].map(name =>
+      join(dir, name),
+    ) as [string, string, string, string]
     for (const path of [upper, overlayWork, mountPoint, scratch]) await mkdir(path, { recursive: true })
     const tree = mergeLayers(lower)
     const top = tree.get('')
@@ -93,7 +95,8 @@ export class LayerMaker {
       await cleanLayer(upper)
       return await layers.keep(stage.key, upper, stage.time, signal)
     } catch (error) {
-      if (this.#options.shellOnFailure === true && !signal.aborted && lower.length > 0) await openShell(stageWork, stage)
+      if (this.#options.shellOnFailure === true && !signal.aborted && lower.length > 0)
+        await openShell(stageWork, stage)
       throw error
     } finally {
       await rm(dir, { recursive: true, force: true })
@@ -127,10 +130,18 @@ function explained(stage: PlannedStage, error: unknown): unknown {
   const command = error.details.findLast(line => /^\++ /.test(line))?.replace(/^\++ /, '')
   const how = /: ([^:]+)$/.exec(messageOf(error))?.[1] ?? 'failed'
   const full = error.details.some(line => /No space left on device/i.test(line))
-  if (full) return new MusterError('DISK_FULL', `${stage.image}: ${stage.title}: no space left on the disk`, { details: error.details, cause: error })
-  return new MusterError('BUILD_FAILED', `${stage.image}: ${stage.title} ${how}${command === undefined ? '' : `: ${command}`}`, {
-    details: error.details,
-    cause: error,
-    hint: `the whole log: muster image log ${stage.image}; look around in the root with --shell-on-failure`,
-  })
+  if (full)
+    return new MusterError('DISK_FULL', `${stage.image}: ${stage.title}: no space left on the disk`, {
+      details: error.details,
+      cause: error,
+    })
+  return new MusterError(
+    'BUILD_FAILED',
+    `${stage.image}: ${stage.title} ${how}${command === undefined ? '' : `: ${command}`}`,
+    {
+      details: error.details,
+      cause: error,
+      hint: `the whole log: muster image log ${stage.image}; look around in the root with --shell-on-failure`,
+    },
+  )
 }

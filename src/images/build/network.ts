@@ -7,13 +7,15 @@ import type { StageWork } from './stage.ts'
  * A step that may reach the network needs this machine's resolv.conf, which must not end up in the image: it is mounted
  * over the image's own for as long as the step runs.
  */
-export async function networkFiles(work: StageWork): Promise<{ readable: Record<string, string>; tidy(): Promise<void> }> {
+export async function networkFiles(
+  work: StageWork,
+): Promise<{ readable: Record<string, string>; tidy(): Promise<void> }> {
   const path = work.tree.resolve('etc/resolv.conf')
   const outside = '/etc/resolv.conf'
   // Where the link leads below /run, the sandbox has a fresh directory.
   if (path.startsWith('run/') || work.tree.get(path)?.type === 'file')
     return { readable: { [`/${path}`]: outside }, tidy: () => Promise.resolve() }
-  await makeLayerDirectory(work.upper, dirname(path), work.tree.get)
+  await makeLayerDirectory(work.upper, dirname(path), work.tree)
   const placed = join(work.upper, path)
   await mkdir(dirname(placed), { recursive: true })
   await writeFile(placed, '')

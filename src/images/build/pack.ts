@@ -63,7 +63,8 @@ async function earlierPacks(form: Form, options: PackOptions): Promise<Packed[]>
     if (artefact === undefined || found.some(({ sha256 }) => sha256 === artefact.sha256)) continue
     const text = await readFile(indexFile(options, artefact.sha256), 'utf8').catch(() => undefined)
     const index = text === undefined ? undefined : parseIndex(parsed(text))
-    if (index !== undefined) found.push({ file: options.store.pathOf(artefact.sha256), size: artefact.size, sha256: artefact.sha256, index })
+    if (index !== undefined)
+      found.push({ file: options.store.pathOf(artefact.sha256), size: artefact.size, sha256: artefact.sha256, index })
   }
   return found
 }
@@ -80,5 +81,12 @@ function parsed(text: string): unknown {
 async function writeErofs(file: string, time: number, overlay: Overlay, signal: AbortSignal): Promise<void> {
   const uuid = '00000000-0000-4000-8000-000000000000'
   const argv = ['mkfs.erofs', '-zlz4hc', `-T${time}`, `-U${uuid}`, '--quiet', file, overlay.mountPoint]
-  await exec('unshare', unshareArgs(overlay, argv.filter(arg => arg !== '--quiet')), { timeout: 0, signal })
+  await exec(
+    'unshare',
+    unshareArgs(
+      overlay,
+      argv.filter(arg => arg !== '--quiet'),
+    ),
+    { timeout: 0, signal },
+  )
 }

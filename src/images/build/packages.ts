@@ -3,9 +3,18 @@ import { join } from 'node:path'
 import { MusterError } from '../../lib/errors.ts'
 import { type StackedLayer, mergeLayers } from '../layers/merge.ts'
 import { type OsFamily } from '../packages/os-release.ts'
-import { type AptSource, DEBIAN_KEYRING, bootstrapDebian, installDebs, keyFile, resolveApt, sourceText, writeDebRepository } from './apt.ts'
+import {
+  type AptSource,
+  DEBIAN_KEYRING,
+  bootstrapDebian,
+  installDebs,
+  keyFile,
+  resolveApt,
+  sourceText,
+  writeDebRepository,
+} from './apt.ts'
 import { makeLayerDirectory } from './clean.ts'
-import { type DnfRepository, installRpms, resolveDnf, writeRpmRepository } from './dnf.ts'
+import { type DnfRepository, installRpms, resolveDnf, writeRpmRepositories } from './dnf.ts'
 import type { PackageCache } from './fetch.ts'
 import { digestOf, digestOfFiles } from './inputs.ts'
 import type { LockedPackage, LockedSet } from './lock.ts'
@@ -35,8 +44,14 @@ export interface PackageTools {
   readonly note: (line: string) => void
 }
 
-const rpmRequest = ({ release, platform, database, repositories }: Extract<Packaging, { kind: 'dnf' }>, arch: string) => ({
-  ...{ release, database, repositories, arch: RPM_ARCH[arch] ?? arch },
+const rpmRequest = (
+  { release, platform, database, repositories }: Extract<Packaging, { kind: 'dnf' }>,
+  arch: string,
+) => ({
+  release,
+  database,
+  repositories,
+  arch: RPM_ARCH[arch] ?? arch,
   ...(platform !== undefined && { platform }),
 })
 
@@ -45,11 +60,18 @@ const RPM_ARCH: Readonly<Record<string, string>> = { amd64: 'x86_64', arm64: 'aa
 /** What decides which packages a request gives, besides the mirrors' state of the day. Addresses may change; keys may not. */
 export async function requestOf(packaging: Packaging, arch: string, packages: readonly string[]): Promise<string> {
   const sources = packaging.kind === 'apt' ? packaging.sources : packaging.repositories
-  const keys = await Promise.all(sources.map(async ({ key }) => (key === undefined || key === DEBIAN_KEYRING ? key : digestOfFiles(key))))
+  const keys = await Promise.all(
+    sources.map(async ({ key }) => (key === undefined || key === DEBIAN_KEYRING ? key : digestOfFiles(key))),
+  )
   const plain =
     packaging.kind === 'apt'
       ? packaging.sources.map(({ suite, components }) => ({ suite, components }))
-      : { release: packaging.release, platform: packaging.platform, database: packaging.database, names: packaging.repositories.map(({ name }) => name) }
+      : {
+          release: packaging.release,
+          platform: packaging.platform,
+          database: packaging.database,
+          names: packaging.repositories.map(({ name }) => name),
+        }
   return digestOf({ kind: packaging.kind, arch, packages: [...packages].sort(), keys, plain })
 }
 
@@ -65,10 +87,17 @@ export async function resolvePackages(
   tools.note('resolving packages')
   if (packaging.kind === 'apt') {
     const status = await textIn(lower, 'var/lib/dpkg/status')
-    return resolveApt({ sources: packaging.sources, arch, packages, status, keep, state: join(tools.state, 'apt') }, tools.sandbox)
+    return resolveApt(
+      { sources: packaging.sources, arch, packages, status, keep, state: join(tools.state, 'apt') },
+      tools.sandbox,
+    )
   }
   const scratch = await tools.scratch()
-  const [upper, work, mountPoint] = ['upper', 'work', 'root'].map(name => join(scratch, name)) as [string, string, string]
+  const [upper, work, mountPoint] = ['upper', 'work', 'root'].map(name => join(scratch, name)) as [
+    string,
+    string,
+    string,
+  ]
   for (const dir of [upper, work, mountPoint]) await mkdir(dir)
   const target = lower.length === 0 ? mountPoint : { layers: lower.map(layer => layer.root), upper, work, mountPoint }
   const request = { ...rpmRequest(packaging, arch), packages, keep, state: join(tools.state, 'dnf') }
@@ -92,7 +121,13 @@ export async function fetchPackages(set: LockedSet, tools: PackageTools): Promis
 }
 
 /** The first stage of a Debian image: its essential packages and apt. */
-export function debianStage(suite: string, arch: string, sources: readonly AptSource[], set: LockedSet, tools: PackageTools): Stage {
+export function debianStage(
+  suite: string,
+  arch: string,
+  sources: readonly AptSource[],
+  set: LockedSet,
+  tools: PackageTools,
+): Stage {
   return {
     title: `debian ${suite}`,
     inputs: { debian: suite, arch, packages: identityOf(set), sources: sources.map(source => sourceText(source)) },
@@ -117,7 +152,13 @@ export function packagesStage(
   tools: PackageTools,
 ): Stage {
   const place = packaging.kind === 'dnf' ? packaging.database : undefined
-  const inputs = { packages: identityOf(set), names: packages, kind: packaging.kind, place, added: added.map(({ name, urls }) => ({ name, urls })) }
+  const inputs = {
+    packages: identityOf(set),
+    names: packages,
+    kind: packaging.kind,
+    place,
+    added: added.map(({ name, urls }) => ({ name, urls })),
+  }
   return {
     title: 'packages',
     inputs,
@@ -130,7 +171,7 @@ export function packagesStage(
         await writeSources(work, added as readonly AptSource[])
         return
       }
-      await writeRpmRepository(repository, tools.cache, set, work.sandbox)
+      await writeRpmRepositories(repository, tools.cache, set, work.sandbox)
       const target = work.lower.length === 0 ? work.upper : work.overlay
       await installRpms(target, repository, set, rpmRequest(packaging, arch), work.scratch, work.sandbox)
     },
@@ -142,20 +183,26 @@ const identityOf = (set: LockedSet): string => digestOf(set.packages.map(({ sha2
 /** What apt in the image will use later, on a node or in a container. */
 async function writeSources(work: StageWork, sources: readonly AptSource[]): Promise<void> {
   for (const source of sources) {
-    await makeLayerDirectory(work.upper, 'etc/apt/sources.list.d', work.tree.get)
+    await makeLayerDirectory(work.upper, 'etc/apt/sources.list.d', work.tree)
     let key: string | undefined
     if (source.key === DEBIAN_KEYRING) key = DEBIAN_KEYRING
     else if (source.key !== undefined) {
-      await makeLayerDirectory(work.upper, 'etc/apt/keyrings', work.tree.get)
+      await makeLayerDirectory(work.upper, 'etc/apt/keyrings', work.tree)
       await copyFile(source.key, join(work.upper, 'etc/apt/keyrings', keyFile(source)))
       key = `/etc/apt/keyrings/${keyFile(source)}`
     }
-    await writeFile(join(work.upper, `etc/apt/sources.list.d/${source.name}.sources`), sourceText(source, 0, key), { mode: 0o644 })
+    await writeFile(join(work.upper, `etc/apt/sources.list.d/${source.name}.sources`), sourceText(source, 0, key), {
+      mode: 0o644,
+    })
   }
 }
 
 export function noPackaging(image: string): MusterError {
-  return new MusterError('RECIPE_INVALID', `${image}: packages: its base has neither apt nor rpm, so none can be installed`, {
-    hint: 'install what is needed in a run step with network: true',
-  })
+  return new MusterError(
+    'RECIPE_INVALID',
+    `${image}: packages: its base has neither apt nor rpm, so none can be installed`,
+    {
+      hint: 'install what is needed in a run step with network: true',
+    },
+  )
 }

@@ -17,7 +17,15 @@ import { filesStage } from './files.ts'
 import { digestOf } from './inputs.ts'
 import { type Lock, type LockedSet, parseLock } from './lock.ts'
 import type { LayerMaker, PlannedStage } from './make.ts'
-import { type PackageTools, type Packaging, debianStage, noPackaging, packagesStage, requestOf, resolvePackages } from './packages.ts'
+import {
+  type PackageTools,
+  type Packaging,
+  debianStage,
+  noPackaging,
+  packagesStage,
+  requestOf,
+  resolvePackages,
+} from './packages.ts'
 import { osRelease } from './os-release.ts'
 import { pruneStage } from './prune.ts'
 import type { Stage } from './stage.ts'
@@ -88,7 +96,10 @@ export class Planner {
     const before = await readLock(lockFile, name)
     const draft = new Draft(this.#world, name, recipe, recipeDir, update.has(name) ? undefined : before)
 
-    const base = recipe.from.kind === 'image' && recipeNames(site).includes(recipe.from.settings) ? await this.plan(recipe.from.settings, [...above, name]) : undefined
+    const base =
+      recipe.from.kind === 'image' && recipeNames(site).includes(recipe.from.settings)
+        ? await this.plan(recipe.from.settings, [...above, name])
+        : undefined
     if (base !== undefined) draft.startFrom(base)
     else await draft.start(found.file)
     await draft.addPackages()
@@ -106,7 +117,9 @@ export class Planner {
       lockFile,
       lockChanged: before === undefined || digestOf(before) !== digestOf(lock),
       locked: digestOf([base?.locked, lock]),
-      paths: [...new Set([...(base?.paths ?? []), ...pathsOf(name, recipe, found.usesVars || files?.isTemplated === true)])],
+      paths: [
+        ...new Set([...(base?.paths ?? []), ...pathsOf(name, recipe, found.usesVars || files?.isTemplated === true)]),
+      ],
       ...(draft.packaging && { packaging: draft.packaging }),
       ...(base && { base }),
     }
@@ -131,13 +144,19 @@ async function readLock(file: string, image: string): Promise<Lock | undefined> 
   if (text === undefined) return undefined
   const lock = parseLock(text)
   if (lock === undefined)
-    throw new MusterError('RECIPE_INVALID', `images/${image}/lock.json is no lock of ours`, { hint: 'bring it back from git, or remove it: the next build writes a new one' })
+    throw new MusterError('RECIPE_INVALID', `images/${image}/lock.json is no lock of ours`, {
+      hint: 'bring it back from git, or remove it: the next build writes a new one',
+    })
   return lock
 }
 
 const recipeInvalid = (found: SiteRecipe): MusterError => {
   const site = siteInvalid(found.problems)
-  return new MusterError('RECIPE_INVALID', `${found.file} has ${found.problems.length === 1 ? '1 error' : `${found.problems.length} errors`}`, { details: site.details })
+  return new MusterError(
+    'RECIPE_INVALID',
+    `${found.file} has ${found.problems.length === 1 ? '1 error' : `${found.problems.length} errors`}`,
+    { details: site.details },
+  )
 }
 
 /** A plan in the making. */
@@ -179,12 +198,21 @@ class Draft {
     if (stage === undefined) return
     const time = Math.floor(Date.parse(this.#time) / 1000)
     const below = this.stages.at(-1)?.key ?? ''
-    this.stages.push({ ...stage, image: this.#name, time, key: digestOf([FORMAT, below, time, stage.title, stage.inputs]) })
+    this.stages.push({
+      ...stage,
+      image: this.#name,
+      time,
+      key: digestOf([FORMAT, below, time, stage.title, stage.inputs]),
+    })
   }
 
   startFrom(base: ImagePlan): void {
     if (base.arch !== this.arch)
-      throw new MusterError('RECIPE_INVALID', `${this.#name} is for ${this.arch}, its base ${base.name} for ${base.arch}`, { hint: 'give both the same arch' })
+      throw new MusterError(
+        'RECIPE_INVALID',
+        `${this.#name} is for ${this.arch}, its base ${base.name} for ${base.arch}`,
+        { hint: 'give both the same arch' },
+      )
     this.stages.push(...base.stages)
     this.packaging = base.packaging
     this.#lower = base.locked
@@ -195,9 +223,18 @@ class Draft {
     if (from.kind === 'debian') return this.#startDebian(from.settings)
     if (from.kind === 'dnf') {
       const { release, platform, family, database = databaseOf(family, release) } = from.settings
-      this.packaging = { kind: 'dnf', family, release, database, repositories: [], ...(platform !== undefined && { platform }) }
+      this.packaging = {
+        kind: 'dnf',
+        family,
+        release,
+        database,
+        repositories: [],
+        ...(platform !== undefined && { platform }),
+      }
       if (this.#recipe.packages.length === 0)
-        throw new MusterError('RECIPE_INVALID', `${file}: an image from dnf needs packages`, { hint: 'name at least one, such as bash' })
+        throw new MusterError('RECIPE_INVALID', `${file}: an image from dnf needs packages`, {
+          hint: 'name at least one, such as bash',
+        })
       return
     }
     const pinned = await this.#pinnedBase(from, file)
@@ -222,7 +259,13 @@ class Draft {
       case 'image':
         return storedBase(this.#world.store, from.settings, { file })
       case 'own':
-        return ownBase(facts, join(this.#world.siteDir, 'bases'), from.name, from.settings, join(this.#world.tools.state, 'bases', from.name))
+        return ownBase(
+          facts,
+          join(this.#world.siteDir, 'bases'),
+          from.name,
+          from.settings,
+          join(this.#world.tools.state, 'bases', from.name),
+        )
       default:
         throw new Error(`no such base: ${from.kind}`)
     }
@@ -231,18 +274,42 @@ class Draft {
   async #startDebian(settings: Extract<Recipe['from'], { kind: 'debian' }>['settings']): Promise<void> {
     const { suite, mirrors, components, keyring } = settings
     const key = keyring === undefined ? DEBIAN_KEYRING : join(this.#recipeDir, keyring)
-    const request = digestOf({ debian: suite, components, mirrors, arch: this.arch, keyring: keyring === undefined ? undefined : digestOf(await readFile(key, 'base64')) })
+    const request = digestOf({
+      debian: suite,
+      components,
+      mirrors,
+      arch: this.arch,
+      keyring: keyring === undefined ? undefined : digestOf(await readFile(key, 'base64')),
+    })
     const known = this.#known?.base
     let set = known !== undefined && 'packages' in known && known.request === request ? known : undefined
     if (set === undefined) {
       this.#refuseWhenFrozen()
-      const sources = mirrors === undefined ? await hostSources(suite, components) : [{ name: suite, urls: mirrors, suite, components, key }]
+      const sources =
+        mirrors === undefined
+          ? await hostSources(suite, components)
+          : [{ name: suite, urls: mirrors, suite, components, key }]
       if (sources.length === 0)
-        throw new MusterError('RECIPE_INVALID', `images/${this.#name}/image.yaml: from: this machine's apt has no mirror for ${suite}`, {
-          hint: 'name one: from: { debian: { suite: …, mirrors: [http://…] } }',
-        })
-      const packaging: Packaging = { kind: 'apt', family: 'debian', sources: sources.map(source => ({ ...source, key })) }
-      const found = await resolvePackages(packaging, this.arch, ['?or(?essential,?priority(required))', 'apt'], this.#kept('base'), [], this.#world.tools)
+        throw new MusterError(
+          'RECIPE_INVALID',
+          `images/${this.#name}/image.yaml: from: this machine's apt has no mirror for ${suite}`,
+          {
+            hint: 'name one: from: { debian: { suite: …, mirrors: [http://…] } }',
+          },
+        )
+      const packaging: Packaging = {
+        kind: 'apt',
+        family: 'debian',
+        sources: sources.map(source => ({ ...source, key })),
+      }
+      const found = await resolvePackages(
+        packaging,
+        this.arch,
+        ['?or(?essential,?priority(required))', 'apt'],
+        this.#kept('base'),
+        [],
+        this.#world.tools,
+      )
       set = { request, ...found }
     }
     this.#base = set
@@ -260,9 +327,13 @@ class Draft {
 
   #refuseWhenFrozen(): void {
     if (this.#world.frozen)
-      throw new MusterError('LOCK_STALE', `images/${this.#name}/lock.json does not say everything the recipe asks for`, {
-        hint: 'build once without --locked, and commit the lock',
-      })
+      throw new MusterError(
+        'LOCK_STALE',
+        `images/${this.#name}/lock.json does not say everything the recipe asks for`,
+        {
+          hint: 'build once without --locked, and commit the lock',
+        },
+      )
   }
 
   #kept(section: 'base' | 'packages'): LockedSet['packages'] {
@@ -286,7 +357,10 @@ class Draft {
     if (set === undefined) {
       this.#refuseWhenFrozen()
       const lower = await this.#world.maker.layersOf(this.stages)
-      set = { request, ...(await resolvePackages(all, this.arch, packages, this.#kept('packages'), lower, this.#world.tools)) }
+      set = {
+        request,
+        ...(await resolvePackages(all, this.arch, packages, this.#kept('packages'), lower, this.#world.tools)),
+      }
     }
     this.#packages = set
     this.add(packagesStage(all, this.arch, packages, set, added, this.#world.tools))
@@ -298,7 +372,11 @@ class Draft {
         throw new MusterError('RECIPE_INVALID', `images/${this.#name}/image.yaml: repositories.${name}: has no key`, {
           hint: 'give the key that signs it with key:, or say trusted: true',
         })
-      const common = { name, urls: [repository.url], ...(repository.key !== undefined && { key: join(this.#recipeDir, repository.key) }) }
+      const common = {
+        name,
+        urls: [repository.url],
+        ...(repository.key !== undefined && { key: join(this.#recipeDir, repository.key) }),
+      }
       return packaging.kind === 'dnf' ? common : aptSource(common, repository)
     })
   }
@@ -313,7 +391,13 @@ class Draft {
       return { kind: 'apt', family: 'debian', sources }
     }
     if (database?.manager === 'rpm')
-      return { kind: 'dnf', family: os?.family ?? 'redhat', release: os?.version ?? '', database: `/${database.dbpath}`, repositories: [] }
+      return {
+        kind: 'dnf',
+        family: os?.family ?? 'redhat',
+        release: os?.version ?? '',
+        database: `/${database.dbpath}`,
+        repositories: [],
+      }
     return undefined
   }
 
@@ -325,8 +409,14 @@ class Draft {
   async #modulePackages(modules: readonly ModuleSpec[]): Promise<string[]> {
     const wanting = modules.filter(({ packages }) => Object.values(packages).some(list => (list ?? []).length > 0))
     if (wanting.length === 0) return []
-    const family = this.packaging?.family ?? (await osRelease(mergeLayers(await this.#world.maker.layersOf(this.stages))))?.family ?? 'other'
-    return wanting.flatMap(({ packages }) => [...(packages.all ?? []), ...((packages as Record<string, readonly string[] | undefined>)[family] ?? [])])
+    const family =
+      this.packaging?.family ??
+      (await osRelease(mergeLayers(await this.#world.maker.layersOf(this.stages))))?.family ??
+      'other'
+    return wanting.flatMap(({ packages }) => [
+      ...(packages.all ?? []),
+      ...((packages as Record<string, readonly string[] | undefined>)[family] ?? []),
+    ])
   }
 
   async addSteps(): Promise<void> {
@@ -345,7 +435,10 @@ class Draft {
     }
     const done = new Set<string>()
     for (const step of this.#recipe.steps) {
-      const modules = step.modules === undefined ? [] : resolveModules(step.modules, await this.#world.modules()).filter(({ name }) => !done.has(name))
+      const modules =
+        step.modules === undefined
+          ? []
+          : resolveModules(step.modules, await this.#world.modules()).filter(({ name }) => !done.has(name))
       for (const { name } of modules) done.add(name)
       for (const stage of await stepStages(step, modules, facts)) this.add(stage)
     }
@@ -356,7 +449,10 @@ class Draft {
 const databaseOf = (family: string, release: string): string =>
   family === 'suse' || Number.parseInt(release, 10) >= 10 ? '/usr/lib/sysimage/rpm' : '/var/lib/rpm'
 
-const aptSource = (common: { name: string; urls: string[]; key?: string }, { suite, components, trusted }: Repository): AptSource => ({
+const aptSource = (
+  common: { name: string; urls: string[]; key?: string },
+  { suite, components, trusted }: Repository,
+): AptSource => ({
   ...common,
   suite: suite ?? './',
   components: components ?? (suite === undefined || suite.endsWith('/') ? [] : ['main']),

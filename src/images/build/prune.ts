@@ -7,7 +7,13 @@ import type { Stage } from './stage.ts'
 const NAMED: Readonly<Record<string, readonly string[]>> = {
   // Everything but the C locales and English messages.
   locales: ['/usr/share/locale/*', '/usr/share/i18n/locales/*', '/usr/lib/locale/!(C.utf8|C.UTF-8)'],
-  documentation: ['/usr/share/doc/**!(copyright)', '/usr/share/man/*', '/usr/share/info/*', '/usr/share/gtk-doc', '/usr/share/lintian'],
+  documentation: [
+    '/usr/share/doc/**!(copyright)',
+    '/usr/share/man/*',
+    '/usr/share/info/*',
+    '/usr/share/gtk-doc',
+    '/usr/share/lintian',
+  ],
   caches: ['/var/cache/*/*', '/var/lib/apt/lists/*', '/usr/share/mime/mime.cache'],
 }
 
@@ -21,7 +27,13 @@ export function pruneStage(recipe: Recipe): Stage | undefined {
       const paths = prunedPaths(tree.entries, recipe.prune)
       if (paths.length === 0) return
       // Paths of the tree itself: no part of them is a symbolic link, so nothing else can be reached.
-      const remove = ['sh', '-euc', 'cd "$1"; exec xargs --null rm --recursive --force --one-file-system --', 'sh', overlay.mountPoint]
+      const remove = [
+        'sh',
+        '-euc',
+        'cd "$1"; exec xargs --null rm --recursive --force --one-file-system --',
+        'sh',
+        overlay.mountPoint,
+      ]
       await exec('unshare', unshareArgs(overlay, remove), {
         input: paths.map(path => `${path}\0`).join(''),
         timeout: 0,
@@ -48,15 +60,22 @@ export function globToRegExp(glob: string): RegExp {
   const source = glob
     .replace(/^\/+/, '')
     .replace(/\/+$/, '')
-    .replaceAll(/\*\*!\(([^)]*)\)|!\(([^)]*)\)|\*\*\/?|\*|\?|[\\^$.|+()[\]{}]/g, (text, deepNot?: string, not?: string) => {
-      if (deepNot !== undefined) return `.*/(?!(?:${names(deepNot)})$)[^/]+`
-      if (not !== undefined) return `(?!(?:${names(not)})$)[^/]+`
-      if (text === '**/') return '(?:.*/)?'
-      if (text === '**') return '.*'
-      if (text === '*') return '[^/]*'
-      return text === '?' ? '[^/]' : `\\${text}`
-    })
+    .replaceAll(
+      /\*\*!\(([^)]*)\)|!\(([^)]*)\)|\*\*\/?|\*|\?|[\\^$.|+()[\]{}]/g,
+      (text, deepNot?: string, not?: string) => {
+        if (deepNot !== undefined) return `.*/(?!(?:${names(deepNot)})$)[^/]+`
+        if (not !== undefined) return `(?!(?:${names(not)})$)[^/]+`
+        if (text === '**/') return '(?:.*/)?'
+        if (text === '**') return '.*'
+        if (text === '*') return '[^/]*'
+        return text === '?' ? '[^/]' : `\\${text}`
+      },
+    )
   return new RegExp(`^${source}$`, 's')
 }
 
-const names = (list: string): string => list.split('|').map(name => name.replaceAll(/[\\^$.*+?()[\]{}]/g, String.raw`\$&`)).join('|')
+const names = (list: string): string =>
+  list
+    .split('|')
+    .map(name => name.replaceAll(/[\\^$.*+?()[\]{}]/g, String.raw`\$&`))
+    .join('|')

@@ -38,30 +38,39 @@ export interface SandboxOptions {
 }
 
 /** What containers usually have. No CAP_SYS_ADMIN: nothing can be mounted, so device nodes stay unusable (nodev). */
-const CAPABILITIES = [
-  'CHOWN',
-  'DAC_OVERRIDE',
-  'FOWNER',
-  'FSETID',
-  'KILL',
-  'SETGID',
-  'SETUID',
-  'SETPCAP',
-  'SYS_CHROOT',
-  'AUDIT_WRITE',
-  'SETFCAP',
-]
+const CAPABILITIES = 'CHOWN DAC_OVERRIDE FOWNER FSETID KILL SETGID SETUID SETPCAP SYS_CHROOT AUDIT_WRITE SETFCAP'.split(
+  ' ',
+)
 
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
-export async function inRoot(target: Overlay | string, argv: readonly string[], options: SandboxOptions = {}): Promise<ExecResult> {
-  const mounts = ['--bind', dirOf(target), '/', '--dev', '/dev', '--proc', '/proc', '--tmpfs', '/tmp', '--tmpfs', '/run']
-  // Packages may carry device nodes; they cannot be used (nodev).
-  return run(overlayOf(target), [...mounts, '--cap-add', 'CAP_MKNOD'], argv, options)
-}
+/** Options for bwrap as they are typed: no path of ours is among them. */
+const words = (text: string): string[] => text.trim().split(/\s+/)
 
-const dirOf = (target: Overlay | string): string => (typeof target === 'string' ? target : target.mountPoint)
-const overlayOf = (target: Overlay | string | undefined): Overlay | undefined => (typeof target === 'object' ? target : undefined)
+const ISOLATED = words(`
+  --die-with-parent --unshare-pid --unshare-ipc --unshare-uts --hostname build --clearenv --cap-drop ALL`)
+
+const IN_ROOT = words(`
+  --dev /dev --proc /proc --tmpfs /tmp --tmpfs /run --cap-add CAP_MKNOD`)
+
+const TOOLS = words(`
+  --ro-bind /usr /usr --ro-bind /etc /etc
+  --symlink usr/bin /bin --symlink usr/sbin /sbin --symlink usr/lib /lib --symlink usr/lib64 /lib64
+  --tmpfs /tmp --tmpfs /run --tmpfs /var --dir /var/lib/dpkg --dir /var/tmp --dir /root --proc /proc --dev /dev`)
+
+const LIVE_TARGET = words(`
+  --proc /target/proc --tmpfs /target/dev --tmpfs /target/run --tmpfs /target/tmp
+  --dev-bind /dev/null /target/dev/null --dev-bind /dev/zero /target/dev/zero --dev-bind /dev/full /target/dev/full
+  --dev-bind /dev/random /target/dev/random --dev-bind /dev/urandom /target/dev/urandom --dev-bind /dev/tty /target/dev/tty`)
+
+/** `target` becomes /. Packages may carry device nodes, hence CAP_MKNOD. */
+export async function inRoot(
+  target: Overlay | string,
+  argv: readonly string[],
+  options: SandboxOptions = {},
+): Promise<ExecResult> {
+  return run(overlayOf(target), ['--bind', dirOf(target), '/', ...IN_ROOT], argv, options)
+}
 
 /** `target` becomes /target: a tree of layers, or a directory. */
 export async function withTool(
@@ -69,23 +78,14 @@ export async function withTool(
   argv: readonly string[],
   options: SandboxOptions = {},
 ): Promise<ExecResult> {
-  const view = [...toolView(), ...(target === undefined ? [] : ['--bind', dirOf(target), '/target'])]
-  return run(overlayOf(target), [...view, ...(options.live === true ? targetDevices() : [])], argv, options)
+  const bound = target === undefined ? [] : ['--bind', dirOf(target), '/target']
+  return run(overlayOf(target), [...TOOLS, ...bound, ...(options.live === true ? LIVE_TARGET : [])], argv, options)
 }
 
-function toolView(): string[] {
-  return [
-    ...['--ro-bind', '/usr', '/usr', '--ro-bind', '/etc', '/etc'],
-    ...['bin', 'sbin', 'lib', 'lib32', 'lib64', 'libx32'].flatMap(name => ['--symlink', `usr/${name}`, `/${name}`]),
-    ...['--tmpfs', '/tmp', '--tmpfs', '/run', '--tmpfs', '/var', '--dir', '/var/lib/dpkg', '--dir', '/var/tmp', '--dir', '/root'],
-    ...['--proc', '/proc', '--dev', '/dev'],
-  ]
-}
+const dirOf = (target: Overlay | string): string => (typeof target === 'string' ? target : target.mountPoint)
 
-const targetDevices = (): string[] => [
-  ...['--proc', '/target/proc', '--tmpfs', '/target/dev', '--tmpfs', '/target/run', '--tmpfs', '/target/tmp'],
-  ...['null', 'zero', 'full', 'random', 'urandom', 'tty'].flatMap(name => ['--dev-bind', `/dev/${name}`, `/target/dev/${name}`]),
-]
+const overlayOf = (target: Overlay | string | undefined): Overlay | undefined =>
+  typeof target === 'object' ? target : undefined
 
 async function run(
   overlay: Overlay | undefined,
@@ -93,24 +93,18 @@ async function run(
   argv: readonly string[],
   options: SandboxOptions,
 ): Promise<ExecResult> {
-  const binds = [
-    ...Object.entries(options.readable ?? {}).flatMap(([inside, outside]) => ['--ro-bind', outside, inside]),
-    ...Object.entries(options.writable ?? {}).flatMap(([inside, outside]) => ['--bind', outside, inside]),
-  ]
-  const environment = { PATH, HOME: '/root', LANG: 'C.UTF-8', LC_ALL: 'C.UTF-8', TERM: 'dumb', ...options.env }
-  const command = [
-    'bwrap',
-    ...['--die-with-parent', '--unshare-pid', '--unshare-ipc', '--unshare-uts', '--hostname', 'build', '--clearenv'],
-    ...(options.network === true ? [] : ['--unshare-net']),
-    ...['--cap-drop', 'ALL', ...CAPABILITIES.flatMap(name => ['--cap-add', `CAP_${name}`])],
-    ...(options.interactive === true ? [] : ['--new-session']),
-    ...view,
-    ...binds,
-    ...['--chdir', options.cwd ?? '/'],
-    ...Object.entries(environment).flatMap(([name, value]) => ['--setenv', name, value]),
-    '--',
-    ...argv,
-  ]
+  const { readable = {}, writable = {}, env = {}, cwd = '/' } = options
+  const environment = { PATH, HOME: '/root', LANG: 'C.UTF-8', LC_ALL: 'C.UTF-8', TERM: 'dumb', ...env }
+  const command = ['bwrap', ...ISOLATED]
+  for (const name of CAPABILITIES) command.push('--cap-add', `CAP_${name}`)
+  if (options.network !== true) command.push('--unshare-net')
+  // Without a terminal of its own nothing inside can type into ours.
+  if (options.interactive !== true) command.push('--new-session')
+  command.push(...view)
+  for (const [inside, outside] of Object.entries(readable)) command.push('--ro-bind', outside, inside)
+  for (const [inside, outside] of Object.entries(writable)) command.push('--bind', outside, inside)
+  for (const [name, value] of Object.entries(environment)) command.push('--setenv', name, value)
+  command.push('--chdir', cwd, '--', ...argv)
   const execOptions: ExecOptions = {
     timeout: 0,
     ...(options.input !== undefined && { input: options.input }),

@@ -77,7 +77,12 @@ function moduleStage(step: Step, module: ModuleSpec, facts: StepFacts): Stage {
   }
 }
 
-async function inside(work: StageWork, network: boolean, argv: readonly string[], options: SandboxOptions): Promise<void> {
+async function inside(
+  work: StageWork,
+  network: boolean,
+  argv: readonly string[],
+  options: SandboxOptions,
+): Promise<void> {
   const files = network ? await networkFiles(work) : undefined
   try {
     await inRoot(work.overlay, argv, {
@@ -112,12 +117,23 @@ async function ansibleStage(step: Step, playbook: string, facts: StepFacts): Pro
     },
     async make(work) {
       const inventory = join(work.scratch, 'inventory.json')
-      const host = { ansible_host: '/target', ansible_connection: 'community.general.chroot', ansible_remote_tmp: '/tmp' }
+      const host = {
+        ansible_host: '/target',
+        ansible_connection: 'community.general.chroot',
+        ansible_remote_tmp: '/tmp',
+      }
       const children = Object.fromEntries(facts.groups.map(group => [group, { hosts: { [facts.image]: null } }]))
       await writeFile(inventory, JSON.stringify({ all: { hosts: { [facts.image]: host }, children } }))
       const vars = join(work.scratch, 'vars.json')
       await writeFile(vars, JSON.stringify(step.vars ?? {}))
-      const argv = ['ansible-playbook', '--inventory', '/run/muster/inventory.json', '--extra-vars', '@/run/muster/vars.json', basename(playbook)]
+      const argv = [
+        'ansible-playbook',
+        '--inventory',
+        '/run/muster/inventory.json',
+        '--extra-vars',
+        '@/run/muster/vars.json',
+        basename(playbook),
+      ]
       await withTool(work.overlay, argv, {
         ...work.sandbox,
         live: true,
@@ -152,4 +168,3 @@ async function insideRecipe(recipeDir: string, name: string): Promise<string> {
     throw new MusterError('RECIPE_INVALID', `steps: ${name} leads out of the folder of the recipe`)
   return real
 }
-

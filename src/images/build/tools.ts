@@ -11,7 +11,9 @@ const ALWAYS: readonly (readonly [command: string, debianPackage: string])[] = [
 /** Says all at once what is missing, before anything has begun. */
 export async function requireTools(more: readonly (readonly [string, string])[] = []): Promise<void> {
   if (process.getuid?.() !== 0)
-    throw new MusterError('BUILD_NEEDS', 'building an image needs root: it makes files of other users', { hint: 'run it with sudo' })
+    throw new MusterError('BUILD_NEEDS', 'building an image needs root: it makes files of other users', {
+      hint: 'run it with sudo',
+    })
   const missing: (readonly [string, string])[] = []
   for (const tool of [...ALWAYS, ...more]) if (!(await isInstalled(tool[0]))) missing.push(tool)
   if (missing.length === 0) return
@@ -22,4 +24,6 @@ export async function requireTools(more: readonly (readonly [string, string])[] 
 }
 
 const isInstalled = (command: string): Promise<boolean> =>
-  exec('sh', ['-c', 'command -v "$1" >/dev/null', 'sh', command], { allow: [1, 127] }).then(({ exitCode }) => exitCode === 0)
+  exec('sh', ['-c', 'command -v "$1" >/dev/null', 'sh', command], { allow: [1, 127] }).then(
+    ({ exitCode }) => exitCode === 0,
+  )

@@ -48,7 +48,10 @@ export class LayerCache {
     const temporary = join(this.#dir, `new-${process.pid}-${randomUUID()}`)
     await mkdir(temporary, { mode: 0o700 })
     await rename(root, join(temporary, 'root'))
-    await writeFile(join(temporary, 'layer.json'), JSON.stringify({ bootId: this.#bootId, content } satisfies StoredLayer))
+    await writeFile(
+      join(temporary, 'layer.json'),
+      JSON.stringify({ bootId: this.#bootId, content } satisfies StoredLayer),
+    )
     await rename(temporary, dir).catch(async (error: unknown) => {
       // Another build was quicker: its layer is as good as this one.
       if (!(await exists(join(dir, 'layer.json')))) throw error

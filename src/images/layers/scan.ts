@@ -48,17 +48,35 @@ export async function scanLayer(root: string, time: number, signal?: AbortSignal
       ...(attributes && { xattrs: attributes }),
     }
     if (stat.isDirectory()) entries.push({ ...common, type: 'directory' })
-    else if (stat.isSymbolicLink()) entries.push({ ...common, mode: 0o777, type: 'symlink', target: readlinkSync(full) })
+    else if (stat.isSymbolicLink())
+      entries.push({ ...common, mode: 0o777, type: 'symlink', target: readlinkSync(full) })
     else if (stat.isFile()) {
       const first = linked.get(stat.ino)
       const sha256 = first?.sha256 ?? digestOf(full, buffer)
-      const file: FileEntry = { ...common, type: 'file', size: Number(stat.size), sha256, ...(first && { linkTo: first.path }) }
+      const file: FileEntry = {
+        ...common,
+        type: 'file',
+        size: Number(stat.size),
+        sha256,
+        ...(first && { linkTo: first.path }),
+      }
       if (stat.nlink > 1n && first === undefined) linked.set(stat.ino, file)
       entries.push(file)
     } else {
-      const type = stat.isCharacterDevice() ? 'char' : stat.isBlockDevice() ? 'block' : stat.isFIFO() ? 'fifo' : 'socket'
+      const type = stat.isCharacterDevice()
+        ? 'char'
+        : stat.isBlockDevice()
+          ? 'block'
+          : stat.isFIFO()
+            ? 'fifo'
+            : 'socket'
       const rdev = stat.rdev
-      entries.push({ ...common, type, major: Number((rdev >> 8n) & 0xfffn), minor: Number((rdev & 0xffn) | ((rdev >> 12n) & 0xfff00n)) })
+      entries.push({
+        ...common,
+        type,
+        major: Number((rdev >> 8n) & 0xfffn),
+        minor: Number((rdev & 0xffn) | ((rdev >> 12n) & 0xfff00n)),
+      })
     }
     return stat.isDirectory() ? 'directory' : undefined
   }
@@ -75,7 +93,11 @@ export async function scanLayer(root: string, time: number, signal?: AbortSignal
   }
   await walk('')
   const opaque = [...xattrs].filter(([, names]) => names[OPAQUE] !== undefined).map(([path]) => path)
-  return { entries: entries.sort((a, b) => comparePaths(a.path, b.path)).map(firstNameFirst()), gone, opaque: opaque.sort() }
+  return {
+    entries: entries.sort((a, b) => comparePaths(a.path, b.path)).map(firstNameFirst()),
+    gone,
+    opaque: opaque.sort(),
+  }
 }
 
 /** Of several names of one file the first in the order of the tree is the file, the others link to it. */
@@ -95,7 +117,9 @@ function namesIn(dir: string, path: string): string[] {
   return readdirSync(dir, { encoding: 'buffer' }).map(raw => {
     const name = raw.toString('utf8')
     if (!Buffer.from(name).equals(raw))
-      throw new MusterError('BUILD_FAILED', `/${path}/${name}: the name is not UTF-8`, { hint: 'rename or remove it in a step' })
+      throw new MusterError('BUILD_FAILED', `/${path}/${name}: the name is not UTF-8`, {
+        hint: 'rename or remove it in a step',
+      })
     return name
   })
 }

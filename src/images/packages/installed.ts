@@ -12,7 +12,15 @@ export async function installedPackages(tree: MergedTree, overlay: Overlay): Pro
   const database = packageDatabase(path => tree.get(path) !== undefined)
   if (database === undefined) return []
   if (database.manager === 'rpm') {
-    const argv = ['rpm', '--root=/target', `--dbpath=/${database.dbpath}`, '--query', '--all', '--queryformat', RPM_QUERY_FORMAT]
+    const argv = [
+      'rpm',
+      '--root=/target',
+      `--dbpath=/${database.dbpath}`,
+      '--query',
+      '--all',
+      '--queryformat',
+      RPM_QUERY_FORMAT,
+    ]
     return parseRpmQuery((await withTool(overlay, argv)).stdout.toString('utf8'))
   }
   const text = (path: string): Promise<string> => {
