@@ -4,12 +4,14 @@
  */
 import { cliBench } from './cli.ts'
 import { type Bench, round } from './figure.ts'
+import { imagesBench } from './images.ts'
 import { nodesetBench } from './nodeset.ts'
 import { serverBench } from './server.ts'
 import { siteBench } from './site.ts'
 
 const benches: Readonly<Record<string, Bench>> = {
   cli: cliBench,
+  images: imagesBench,
   nodeset: nodesetBench,
   server: serverBench,
   site: siteBench,

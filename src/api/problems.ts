@@ -20,6 +20,7 @@ export function sendProblem(error: unknown, request: FastifyRequest, reply: Fast
 function asMusterError(error: unknown): MusterError {
   if (error instanceof MusterError) {
     // What broke inside us (a program's output, a path) is for the log, not for whoever calls.
+    if (error.code === 'DISK_FULL') return new MusterError('DISK_FULL', 'the disk of the server is full')
     return error.status >= 500 ? new MusterError('INTERNAL', 'something failed inside the server') : error
   }
   if (hasZodFastifySchemaValidationErrors(error)) {

@@ -1,6 +1,6 @@
-import { access } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { ApiClient } from '../api/client.ts'
+import { exists } from '../lib/dirs.ts'
 import { MusterError } from '../lib/errors.ts'
 import type { GlobalOptions, Io } from './io.ts'
 
@@ -32,9 +32,3 @@ export async function findSiteDir(io: Io, options: GlobalOptions, given?: string
     if (dir === dirname(dir)) return undefined
   }
 }
-
-const exists = (path: string): Promise<boolean> =>
-  access(path).then(
-    () => true,
-    () => false,
-  )

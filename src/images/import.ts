@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path'
 import { MusterError } from '../lib/errors.ts'
 import { type BaseFacts, type PinnedBase, directoryBase, ociBase, tarBase, unpackSquashfs } from './build/bases.ts'
 import { assembleImage } from './build/assemble.ts'
-import { sha256Of } from './build/fetch.ts'
+import { hashFile } from './store/disk.ts'
 import { digestOf } from './build/inputs.ts'
 import { LayerMaker } from './build/make.ts'
 import type { BuildReport } from './build/report.ts'
@@ -125,7 +125,7 @@ function baseOf(options: ImportOptions): Promise<PinnedBase> {
 }
 
 async function squashfsBase(file: string): Promise<PinnedBase> {
-  const sha256 = await sha256Of(file).catch((error: unknown) => {
+  const { sha256 } = await hashFile(file).catch((error: unknown) => {
     throw new MusterError('ARCHIVE_INVALID', `${file} cannot be read`, { cause: error, hint: 'check the path' })
   })
   return {

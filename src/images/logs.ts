@@ -14,8 +14,8 @@ const logDir = (store: string, name: string): string => join(store, 'logs', name
 
 export interface BuildLog {
   write(chunk: Buffer | string): void
-  /** With the digest of what was built, unless it failed. */
-  close(digest?: Digest): Promise<void>
+  /** With the digest of what was built, unless it failed; a build that did nothing leaves no log. */
+  close(outcome?: Digest | 'nothing done'): Promise<void>
 }
 
 export async function openBuildLog(store: string, name: string): Promise<BuildLog> {
@@ -26,25 +26,24 @@ export async function openBuildLog(store: string, name: string): Promise<BuildLo
   const stream: WriteStream = createWriteStream(last, { mode: 0o600 })
   return {
     write: chunk => void stream.write(chunk),
-    async close(digest) {
+    async close(outcome) {
       stream.end()
       await finished(stream)
-      if (digest !== undefined) await rename(last, join(dir, `${digest.slice('sha256:'.length)}.log`))
+      if (outcome === 'nothing done') await rm(last)
+      else if (outcome !== undefined) await rename(last, fileOf(dir, outcome))
     },
   }
 }
 
-/** The log of the last build, which may have failed; or of the build that made this image. */
+const fileOf = (dir: string, digest: Digest): string => join(dir, `${digest.slice('sha256:'.length)}.log`)
+
+/** The log of the last build of a name, if it failed; or of the build that made an image. */
 export async function readBuildLog(store: string, name: string, digest?: Digest): Promise<string> {
   const dir = logDir(store, name)
-  const files = [
-    ...(digest === undefined ? ['last.log'] : []),
-    ...(digest === undefined ? [] : [`${digest.slice('sha256:'.length)}.log`]),
-  ]
-  for (const file of files) {
-    const text = await readFile(join(dir, file), 'utf8').catch(() => undefined)
-    if (text !== undefined) return text
-  }
+  const text = await readFile(digest === undefined ? join(dir, 'last.log') : fileOf(dir, digest), 'utf8').catch(
+    () => undefined,
+  )
+  if (text !== undefined) return text
   throw new MusterError('IMAGE_UNKNOWN', `there is no build log of ${name}`, {
     hint: 'images that were imported or pulled have none',
   })

@@ -1,4 +1,4 @@
-import { mkdir } from 'node:fs/promises'
+import { access, mkdir } from 'node:fs/promises'
 import { dirname } from 'node:path'
 
 /** Makes a directory and those above it. Node's own recursive mkdir never ends where none can be made, as below /proc. */
@@ -13,3 +13,9 @@ export async function makeDirectory(path: string, mode = 0o777): Promise<void> {
     await mkdir(path, { mode })
   }
 }
+
+export const exists = (path: string): Promise<boolean> =>
+  access(path).then(
+    () => true,
+    () => false,
+  )

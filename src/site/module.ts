@@ -1,11 +1,6 @@
 import { z } from 'zod'
-import { EnvName, Name, text } from './values.ts'
+import { EnvName, Name, PackageName } from './values.ts'
 
-/** As in a recipe. A first letter that is no dash: none of these may become an option of apt or dnf. */
-const PackageName = text(
-  /^@?[A-Za-z0-9][A-Za-z0-9+._:~^*-]*(=[A-Za-z0-9.+~:^-]+)?$/,
-  'is not the name of a package, with =VERSION where one is wanted',
-)
 const PackageNames = z.array(PackageName)
 
 // A NUL would end the value in the middle.

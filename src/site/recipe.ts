@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { parseSize } from '../lib/size.ts'
-import { EnvName, FileMode, FileTarget, Name, UserName, text } from './values.ts'
+import { EnvName, FileMode, FileTarget, Name, PackageName, UserName, text } from './values.ts'
 
 /**
  * What may stand in images/NAME/image.yaml. Any text may be a template over the site's `vars`; it is rendered before it is
@@ -9,10 +9,6 @@ import { EnvName, FileMode, FileTarget, Name, UserName, text } from './values.ts
 const Path = text(/^(?!\/)(?!.*(^|\/)\.\.?(\/|$))[^\0]+$/, 'is not a path inside the folder of the recipe')
 /** Of archives and directories that may lie anywhere on the machine that builds. */
 const AnyPath = text(/^[^\0]+$/, 'is not a path')
-const PackageName = text(
-  /^@?[A-Za-z0-9][A-Za-z0-9+._:~^*-]*(=[A-Za-z0-9.+~:^-]+)?$/,
-  'is not the name of a package, with =VERSION where one is wanted',
-)
 const Url = text(/^(https?|file|ftp):\/\/[^\s\0]+$/, 'is not an address such as http://mirror.example/debian')
 const Suite = text(/^[A-Za-z0-9][A-Za-z0-9._/-]*$/, 'is not a suite such as bookworm')
 const Component = text(/^[A-Za-z0-9][A-Za-z0-9._/-]*$/, 'is not a component such as main')

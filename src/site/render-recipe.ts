@@ -118,15 +118,13 @@ function contextOf(site: Site, file: SiteFile, tree: MapTree, problems: Problem[
   const isUsed = ({ path = '' }: Problem): boolean =>
     used.has('vars') || used.has(path.split('.').slice(0, 2).join('.'))
   problems.push(
-    ...resolved.problems
-      .filter(isUsed)
-      .map(({ file: at, line, column, path, message }) => ({
-        file: at,
-        line,
-        column,
-        message,
-        ...(path !== undefined && { path }),
-      })),
+    ...resolved.problems.filter(isUsed).map(({ file: at, line, column, path, message }) => ({
+      file: at,
+      line,
+      column,
+      message,
+      ...(path !== undefined && { path }),
+    })),
   )
   return { vars: resolved.value['vars'] ?? {}, name: file.name, site: site.name }
 }

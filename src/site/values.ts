@@ -14,3 +14,9 @@ export const FileMode = text(/^[0-7]{3,4}$/, 'is not a file mode such as "0644"'
 export const FileTarget = text(/^\/(?!.*(^|\/)\.\.?(\/|$)).*[^/]$/, 'is not an absolute path')
 export const UserName = text(/^[a-z_][a-z0-9_-]*\$?$/i, 'is not a user or group name')
 export const EnvName = text(/^[A-Za-z_][A-Za-z0-9_]*$/, 'is not the name of an environment variable')
+
+/** A first letter that is no dash: what stands in a list of packages must never become an option of apt or dnf. */
+export const PackageName = text(
+  /^[A-Za-z0-9@][A-Za-z0-9@._+:~^*/-]{0,199}(=[A-Za-z0-9.+~:^-]{1,100})?$/,
+  'is not the name of a package, with =VERSION where one is wanted',
+)

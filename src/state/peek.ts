@@ -1,14 +1,10 @@
-import { access } from 'node:fs/promises'
 import { DatabaseSync } from 'node:sqlite'
+import { exists } from '../lib/dirs.ts'
 import { Observed, OBSERVED } from './observed.ts'
 
 /** What a server's state says of the nodes, read beside the server; nothing where there is no state. */
 export async function peekObserved(file: string): Promise<Observed[]> {
-  const isThere = await access(file).then(
-    () => true,
-    () => false,
-  )
-  if (!isThere) return []
+  if (!(await exists(file))) return []
   const database = new DatabaseSync(file, { readOnly: true })
   try {
     const rows = database

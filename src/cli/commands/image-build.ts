@@ -51,7 +51,7 @@ export async function build(call: Call<BuildFlags>): Promise<void> {
       await log.close()
       throw error
     })
-    await log.close(built.isUnchanged ? undefined : built.digest)
+    await log.close(built.isUnchanged ? 'nothing done' : built.digest)
     const seconds = (performance.now() - started) / 1000
     results.push({ ...built, seconds })
     if (out.isForPeople) for (const line of await summary(store, built, seconds)) out.line(line)

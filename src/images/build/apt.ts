@@ -103,7 +103,7 @@ async function resolveFrom(
     ...request.packages,
   ]
   const printed = await apt(install, quiet).catch(async (error: unknown) => {
-    throw await unknownPackages(error, () => apt(['apt-cache', 'pkgnames'], quiet))
+    throw await unknownPackages(() => apt(['apt-cache', 'pkgnames'], quiet), error)
   })
   onOutput?.(Buffer.from(printed))
   return lockedSet(printed, request.sources, at)
@@ -192,7 +192,7 @@ function unreachable(error: unknown): unknown {
   })
 }
 
-async function unknownPackages(error: unknown, knownNames: () => Promise<string>): Promise<unknown> {
+async function unknownPackages(knownNames: () => Promise<string>, error: unknown): Promise<unknown> {
   if (!(error instanceof MusterError)) return error
   const patterns = [
     /Unable to locate package (\S+)/,

@@ -10,7 +10,7 @@ import { readTarHeaders } from '../../lib/tar/read.ts'
 import type { ImageStore } from '../store/store.ts'
 import { bases } from '../../site/recipe.ts'
 import { Digest, artefactOf } from '../manifest.ts'
-import { sha256Of } from './fetch.ts'
+import { hashFile } from '../store/disk.ts'
 import { digestOf, digestOfFiles } from './inputs.ts'
 import { type SandboxOptions, withTool } from './sandbox.ts'
 import type { Stage } from './stage.ts'
@@ -51,7 +51,7 @@ async function existing(facts: BaseFacts, path: string, kind: string): Promise<s
 /** An archive of a root. Its list is read before anything is unpacked. */
 export async function tarBase(facts: BaseFacts, path: string): Promise<PinnedBase> {
   const file = await existing(facts, path, 'archive')
-  const sha256 = await sha256Of(file)
+  const { sha256 } = await hashFile(file)
   return {
     request: { tar: sha256 },
     pin: () => Promise.resolve(sha256),
@@ -255,7 +255,7 @@ async function localReference(
 }
 
 const localDigest = async (path: string): Promise<string> =>
-  (await stat(path)).isDirectory() ? digestOfFiles(join(path, 'index.json')) : sha256Of(path)
+  (await stat(path)).isDirectory() ? digestOfFiles(join(path, 'index.json')) : (await hashFile(path)).sha256
 
 const unreachable = (error: unknown, reference: string): unknown =>
   error instanceof MusterError

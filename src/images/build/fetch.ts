@@ -1,10 +1,10 @@
-import { createHash, randomUUID } from 'node:crypto'
-import { createReadStream } from 'node:fs'
-import { access, link, mkdir, rename, rm, stat } from 'node:fs/promises'
+import { randomUUID } from 'node:crypto'
+import { link, mkdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { makeDirectory } from '../../lib/dirs.ts'
+import { exists, makeDirectory } from '../../lib/dirs.ts'
 import { MusterError } from '../../lib/errors.ts'
 import { exec } from '../../lib/exec.ts'
+import { hashFile } from '../store/disk.ts'
 
 /** Something to download: known by its digest, to be had from any of these addresses. */
 export interface Wanted {
@@ -23,11 +23,7 @@ export class PackageCache {
 
   pathOf = (sha256: string): string => join(this.#dir, sha256.slice(0, 2), sha256)
 
-  has = (sha256: string): Promise<boolean> =>
-    access(this.pathOf(sha256)).then(
-      () => true,
-      () => false,
-    )
+  has = (sha256: string): Promise<boolean> => exists(this.pathOf(sha256))
 
   /** Brings what is missing, from the first address that has it, then from the next. */
   async fetch(wanted: readonly Wanted[], onProgress: (line: string) => void, signal?: AbortSignal): Promise<void> {
@@ -117,7 +113,7 @@ export class PackageCache {
   }
 
   async #adopt(file: string, item: Wanted, failures: string[]): Promise<boolean> {
-    const found = await sha256Of(file)
+    const { sha256: found } = await hashFile(file)
     if (found !== item.sha256) {
       failures.push(`${item.name}: has digest ${found}, expected ${item.sha256}`)
       return false
@@ -136,11 +132,3 @@ export class PackageCache {
 }
 
 const quoted = (text: string): string => `"${text.replaceAll(/["\\]/g, '\\$&')}"`
-
-export async function sha256Of(file: string): Promise<string> {
-  const hash = createHash('sha256')
-  for await (const chunk of createReadStream(file, { highWaterMark: 1 << 20 })) hash.update(chunk as Buffer)
-  return hash.digest('hex')
-}
-
-export const sizeOf = async (file: string): Promise<number> => (await stat(file)).size

@@ -1,5 +1,6 @@
-import { access, readFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { exists } from '../../lib/dirs.ts'
 import { MusterError } from '../../lib/errors.ts'
 import { siteInvalid } from '../../site/problems.ts'
 import type { Recipe, Repository } from '../../site/recipe.ts'
@@ -421,10 +422,7 @@ class Draft {
 
   async addSteps(): Promise<void> {
     const ansibleDir = join(this.#world.siteDir, 'ansible')
-    const hasShared = await access(ansibleDir).then(
-      () => true,
-      () => false,
-    )
+    const hasShared = await exists(ansibleDir)
     const { group } = this.#recipe
     const facts = {
       image: this.#name,

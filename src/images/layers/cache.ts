@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import { access, mkdir, readFile, readdir, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, readdir, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { makeDirectory } from '../../lib/dirs.ts'
+import { exists, makeDirectory } from '../../lib/dirs.ts'
 import { exec } from '../../lib/exec.ts'
 import type { StackedLayer } from './merge.ts'
 import { type LayerContent, scanLayer } from './scan.ts'
@@ -91,9 +91,3 @@ interface StoredLayer {
   readonly bootId: string
   readonly content: LayerContent
 }
-
-const exists = (path: string): Promise<boolean> =>
-  access(path).then(
-    () => true,
-    () => false,
-  )
