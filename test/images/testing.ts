@@ -8,7 +8,20 @@ import { MUSTER, type Program, type Ran, type RunOptions, run, start, temporaryD
 export type Files = Readonly<Record<string, string>>
 
 const BUSYBOX = '/usr/bin/busybox'
-const DIRECTORIES = ['bin', 'dev', 'etc', 'home', 'proc', 'root', 'run', 'sys', 'tmp', 'usr/bin', 'usr/share', 'var/lib']
+const DIRECTORIES = [
+  'bin',
+  'dev',
+  'etc',
+  'home',
+  'proc',
+  'root',
+  'run',
+  'sys',
+  'tmp',
+  'usr/bin',
+  'usr/share',
+  'var/lib',
+]
 /** Of busybox's hundreds the few that tests use: fewer links are packed sooner. */
 const APPLETS = (
   'awk cat chmod chown cp cut dd echo env false find grep head hostname id kill ln ls mkdir mkfifo mknod mount mv nc ' +

@@ -31,6 +31,7 @@ import { osRelease } from './os-release.ts'
 import { pruneStage } from './prune.ts'
 import type { Stage } from './stage.ts'
 import { stepStages } from './steps.ts'
+import { requireTools, toolsFor } from './tools.ts'
 
 /** Raised when the way stages are made changes: what was made before is then made anew. */
 const FORMAT = 1
@@ -92,6 +93,7 @@ export class Planner {
     const found = readRecipe(site, name)
     if (found.recipe === undefined) throw recipeInvalid(found)
     const recipe = found.recipe
+    await requireTools(toolsFor(recipe))
     const recipeDir = join(siteDir, 'images', name)
     const lockFile = join(recipeDir, 'lock.json')
     const before = await readLock(lockFile, name)

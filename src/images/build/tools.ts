@@ -1,20 +1,49 @@
 import { MusterError } from '../../lib/errors.ts'
 import { exec } from '../../lib/exec.ts'
+import type { Recipe } from '../../site/recipe.ts'
 
 /** What building needs of the machine: command, and the Debian package that brings it. */
-const ALWAYS: readonly (readonly [command: string, debianPackage: string])[] = [
+type Tool = readonly [command: string, debianPackage: string]
+
+const ALWAYS: readonly Tool[] = [
   ['bwrap', 'bubblewrap'],
   ['unshare', 'util-linux'],
   ['getfattr', 'attr'],
 ]
 
+const BY_BASE: Readonly<Record<string, readonly Tool[]>> = {
+  debian: [
+    ['mmdebstrap', 'mmdebstrap'],
+    ['apt-get', 'apt'],
+    ['dpkg-deb', 'dpkg'],
+    ['curl', 'curl'],
+  ],
+  dnf: [
+    ['dnf', 'dnf'],
+    ['createrepo_c', 'createrepo-c'],
+    ['curl', 'curl'],
+  ],
+  oci: [
+    ['skopeo', 'skopeo'],
+    ['umoci', 'umoci'],
+  ],
+  tar: [['tar', 'tar']],
+}
+
+/** What this recipe needs. Ansible's chroot connection comes with the whole of Ansible, not with its core. */
+export const toolsFor = ({ from, steps, outputs }: Recipe): readonly Tool[] => [
+  ...(BY_BASE[from.kind] ?? []),
+  ...(steps.some(step => step.ansible !== undefined) ? [['ansible-playbook', 'ansible'] as const] : []),
+  ...(outputs.includes('erofs') ? [['mkfs.erofs', 'erofs-utils'] as const] : []),
+]
+
 /** Says all at once what is missing, before anything has begun. */
-export async function requireTools(more: readonly (readonly [string, string])[] = []): Promise<void> {
+export async function requireTools(more: readonly Tool[] = []): Promise<void> {
   if (process.getuid?.() !== 0)
     throw new MusterError('BUILD_NEEDS', 'building an image needs root: it makes files of other users', {
       hint: 'run it with sudo',
     })
-  const missing: (readonly [string, string])[] = []
+  const missing: Tool[] = []
   for (const tool of [...ALWAYS, ...more]) if (!(await isInstalled(tool[0]))) missing.push(tool)
   if (missing.length === 0) return
   const packages = [...new Set(missing.map(([, debianPackage]) => debianPackage))].join(' ')

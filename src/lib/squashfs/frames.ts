@@ -37,26 +37,22 @@ export class Frames {
 
 class Lane {
   readonly #level: number
-  #stream: ZstdCompress
+  #stream: ZstdCompress | undefined
   #parts: Buffer[] = []
   #made = 0
   #fail: (error: Error) => void = () => {}
 
   constructor(level: number) {
     this.#level = level
-    this.#stream = this.#open()
   }
 
   compress(block: Buffer): Promise<Buffer> {
     // A frame that does not fit what is left of the output buffer would come in pieces, made in another way.
-    if (OUTPUT - this.#made < WORST_FRAME) {
-      this.#stream.close()
-      this.#stream = this.#open()
-      this.#made = 0
-    }
+    if (OUTPUT - this.#made < WORST_FRAME) this.close()
+    const stream = (this.#stream ??= this.#open())
     return new Promise((resolve, reject) => {
       this.#fail = reject
-      this.#stream.write(block, error => {
+      stream.write(block, error => {
         const [frame, ...more] = this.#parts.splice(0)
         if (error) reject(error)
         else if (frame === undefined || more.length > 0)
@@ -70,7 +66,9 @@ class Lane {
   }
 
   close(): void {
-    this.#stream.close()
+    this.#stream?.close()
+    this.#stream = undefined
+    this.#made = 0
   }
 
   #open(): ZstdCompress {
@@ -89,6 +87,6 @@ class Lane {
 
 /** Somewhat more than the four threads of the pool, so that none waits for this one. */
 const LANES = 6
-const OUTPUT = 4 * 1024 * 1024
+const OUTPUT = 2 * 1024 * 1024
 /** ZSTD_COMPRESSBOUND, and a little more. */
 const WORST_FRAME = BLOCK_SIZE + BLOCK_SIZE / 256 + 1024

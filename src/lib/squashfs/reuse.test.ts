@@ -88,14 +88,18 @@ test('does without the rest of one that becomes shorter on the way', async () =>
   expect((await write({ ...given, locate }, { reuse: [first] })).sha256).toBe((await write(given)).sha256)
 })
 
-test('does without what an index says about places that are not there', async () => {
+test.each([
+  ['beyond the end', (size: number) => ({ offset: size - 5, blocks: [9, 9, 9] })],
+  ['too large for a block', () => ({ offset: 96, blocks: [131_073, 9, 9] })],
+  ['of fewer blocks than the file has', () => ({ offset: 96, blocks: [9, 9] })],
+])('does without what an index says about data %s', async (_, place) => {
   const first = await write(many())
   const large = many().entries.find(entry => entry.type === 'file')
-  const { recipe } = first.index
+  const { offset, blocks } = place(first.size)
   const index: SquashfsIndex = {
     format: 'squashfs',
-    recipe,
-    contents: [[large?.sha256 ?? '', first.size - 5, [9, 9, 9]]],
+    recipe: first.index.recipe,
+    contents: [[large?.sha256 ?? '', offset, blocks]],
     fragments: [],
   }
   expect((await write(many(), { reuse: [{ ...first, index }] })).sha256).toBe(first.sha256)

@@ -43,10 +43,12 @@ export class Reusable {
     if (source === undefined) return
     this.#sources.push(source)
     const add = (to: Map<string, EarlierBlocks>, key: string, offset: number, fields: readonly number[]) => {
-      const length = fields.reduce((sum, field) => sum + storedLength(field), 0)
-      if (offset + length <= packed.size && !to.has(key)) to.set(key, { source, offset, length, fields })
+      const lengths = fields.map(storedLength)
+      const length = lengths.reduce((sum, length) => sum + length, 0)
+      const possible = offset + length <= packed.size && lengths.every(length => length <= BLOCK_SIZE)
+      if (possible && !to.has(key)) to.set(key, { source, offset, length, fields })
     }
     for (const [key, offset, fields] of index.contents) add(this.#contents, key, offset, fields)
-    for (const [key, offset, field] of index.fragments) add(this.#fragments, key, offset, [field])
+    for (const [key, offset, field] of index.fragments) if (field > 0) add(this.#fragments, key, offset, [field])
   }
 }
