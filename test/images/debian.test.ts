@@ -89,54 +89,22 @@ test(
   5 * MINUTES,
 )
 
+/** Without cgroups and limits of its own: it must also run where the test itself is in a container. */
+const PODMAN = `
+umount -l /sys/fs/cgroup/unified 2>/dev/null || :
+exec podman --root "$PWD/c/root" --runroot "$PWD/c/run" --tmpdir "$PWD/c/tmp" --storage-driver vfs --cgroup-manager=cgroupfs \\
+  --events-backend=none run --quiet --rm --network=none --cgroups=disabled --ulimit nofile=1024:1024 --ulimit nproc=1024:1024 \\
+  oci:compute.oci:latest sh -c 'slurmd -V; . /etc/image-release; echo $IMAGE_NAME'`
+
 test(
   'exported as an OCI layout it runs in a container runtime',
   async () => {
     const layout = join(dir, 'compute.oci')
     await muster('image', 'export', 'compute', layout, '--format', 'oci', '--data', join(dir, 'one'))
-    const storage = join(dir, 'containers')
-    // cgroups and limits are the machine's own business; this must also run inside a container without them.
-    const podman = [
-      'podman',
-      '--root',
-      `${storage}/root`,
-      '--runroot',
-      `${storage}/run`,
-      '--tmpdir',
-      `${storage}/tmp`,
-      '--storage-driver',
-      'vfs',
-      '--cgroup-manager=cgroupfs',
-      '--events-backend=none',
-    ]
-    const how = [
-      'run',
-      '--quiet',
-      '--rm',
-      '--network=none',
-      '--cgroups=disabled',
-      '--ulimit',
-      'nofile=1024:1024',
-      '--ulimit',
-      'nproc=1024:1024',
-    ]
-    const script = 'umount -l /sys/fs/cgroup/unified 2>/dev/null; exec "$@"'
-    const args = [
-      '--mount',
-      '--propagation',
-      'private',
-      'sh',
-      '-c',
-      script,
-      'sh',
-      ...podman,
-      ...how,
-      `oci:${layout}:latest`,
-      'sh',
-      '-c',
-      'slurmd -V; . /etc/image-release; echo $IMAGE_NAME',
-    ]
-    const { stdout } = await exec('unshare', args, { timeout: 10 * MINUTES })
+    const { stdout } = await exec('unshare', ['--mount', '--propagation', 'private', 'sh', '-euc', PODMAN], {
+      cwd: dir,
+      timeout: 10 * MINUTES,
+    })
     expect(stdout.toString('utf8')).toMatch(/^slurm-wlm 22\.05\S*\ncompute\n$/)
   },
   15 * MINUTES,

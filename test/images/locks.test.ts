@@ -1,0 +1,291 @@
+import { createHash } from 'node:crypto'
+import { copyFile, readFile, readdir, rename, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { DEAD, type Mirror, startMirror } from './mirror.ts'
+import { type SigningKey, TINY_RPMS, filePackage, listPackages, rpmRepository, signingKey } from './rpm.ts'
+import { type Lab, errorOf, hintOf, makeLab, tarOf } from './testing.ts'
+
+interface Lock {
+  readonly schema: string
+  readonly time: string
+  readonly packages: {
+    readonly request: string
+    readonly repositories: Readonly<Record<string, { readonly urls: readonly string[] }>>
+    readonly packages: readonly { readonly name: string; readonly version: string; readonly sha256: string }[]
+  }
+}
+
+let lab: Lab
+let mirror: Mirror
+/** The packages lie here, two versions of `tool`, of which the mirror at first has the older one only. */
+let rpms: string
+let newer: string
+let number = 0
+
+beforeAll(async () => {
+  lab = await makeLab()
+  rpms = await rpmRepository(lab.path('rpms'), [...TINY_RPMS, filePackage('tool', '1'), filePackage('extra', '1')])
+  newer = await rpmRepository(lab.path('newer'), [filePackage('tool', '2')])
+  mirror = await startMirror(rpms)
+})
+afterAll(async () => {
+  await mirror[Symbol.asyncDispose]()
+  await lab[Symbol.asyncDispose]()
+})
+beforeEach(async () => {
+  mirror.asked.length = 0
+  mirror.instead.clear()
+  await rm(toolFile(2), { force: true })
+  await copyFile(join(lab.path('rpms.kept')), toolFile(1)).catch(() => {})
+  await listPackages(rpms)
+})
+
+const ARCH = process.arch === 'arm64' ? 'aarch64' : 'x86_64'
+const toolFile = (version: number): string => join(rpms, `tool-${version}-1.${ARCH}.rpm`)
+
+/** The mirror gets the newer one, and loses the older one where it is said. */
+async function moveMirror({ keep = true } = {}): Promise<void> {
+  await copyFile(join(newer, `tool-2-1.${ARCH}.rpm`), toolFile(2))
+  if (!keep) await rename(toolFile(1), lab.path('rpms.kept'))
+  await listPackages(rpms)
+}
+
+const recipe = (packages = 'tiny-shell, tool', url = mirror.url): string =>
+  `from: { dnf: 9 }\nrepositories: { tiny: { url: "${url}", trusted: true } }\n` +
+  `packages: [${packages}]\noutputs: [squashfs]\n`
+
+const lockFile = (name: string): string => lab.path('site/images', name, 'lock.json')
+const lockOf = async (name: string): Promise<Lock> => JSON.parse(await readFile(lockFile(name), 'utf8')) as Lock
+const versions = async (name: string): Promise<Record<string, string>> =>
+  Object.fromEntries((await lockOf(name)).packages.packages.map(one => [one.name, one.version]))
+
+/** A data directory in which nothing was fetched yet. */
+const fresh = (): Lab => lab.elsewhere(`data-${number++}`)
+
+describe('the lock', () => {
+  it('is written with the first build: exact versions and digests, a line each', async () => {
+    await lab.recipe('first', recipe())
+    const built = await lab.build('first')
+    expect(built.lockFile).toBe(lockFile('first'))
+    const text = await readFile(lockFile('first'), 'utf8')
+    const sha256 = createHash('sha256').update(await readFile(toolFile(1))).digest('hex')
+    const line = text.split('\n').find(one => one.includes('"tool"'))?.replace(/,$/, '').trim()
+    expect(JSON.parse(line ?? '')).toMatchObject({ name: 'tool', version: '1-1', sha256, repository: 'tiny' })
+    expect(await lockOf('first')).toMatchObject({
+      schema: 'muster.lock/1',
+      packages: { repositories: { tiny: { urls: [mirror.url] } } },
+    })
+    expect(await versions('first')).toEqual({ 'tiny-release': '1-1', 'tiny-shell': '1-1', tool: '1-1' })
+  })
+
+  it('is kept, byte for byte, and asks no mirror when all is there', async () => {
+    const before = await readFile(lockFile('first'), 'utf8')
+    await moveMirror()
+    const again = await lab.build('first')
+    expect(again).toMatchObject({ isUnchanged: true })
+    expect(again.lockFile).toBeUndefined()
+    expect(await readFile(lockFile('first'), 'utf8')).toBe(before)
+    expect(mirror.asked).toEqual([])
+  })
+
+  it('decides in another data directory, although the mirror has moved on', async () => {
+    await moveMirror()
+    const other = fresh()
+    const built = await other.build('first')
+    expect(built.digest).toBe((await lab.build('first')).digest)
+    expect(await other.cat(built, 'opt/tool')).toBe('1\n')
+    expect(mirror.asked.sort()).toEqual(
+      ['tiny-release', 'tiny-shell', 'tool'].map(name => `/${name}-1-1.${ARCH}.rpm`),
+    )
+  })
+
+  it('--update moves it, and says so', async () => {
+    await moveMirror()
+    const built = await lab.build('first', ['--update'])
+    expect(built.lockFile).toBe(lockFile('first'))
+    expect(await versions('first')).toEqual({ 'tiny-release': '1-1', 'tiny-shell': '1-1', tool: '2-1' })
+    expect(await lab.cat(built, 'opt/tool')).toBe('2\n')
+  })
+
+  it('stays with the versions it has when the recipe asks for one more package', async () => {
+    await lab.recipe('more', recipe())
+    await lab.build('more')
+    await moveMirror()
+    await lab.recipe('more', recipe('tiny-shell, tool, extra'))
+    const built = await lab.build('more')
+    expect(await versions('more')).toEqual({ extra: '1-1', 'tiny-release': '1-1', 'tiny-shell': '1-1', tool: '1-1' })
+    expect(await lab.cat(built, 'opt/tool')).toBe('1\n')
+  })
+
+  it('takes the version that a recipe names', async () => {
+    await moveMirror()
+    await lab.recipe('exact', recipe('tiny-shell, tool=1'))
+    await lab.build('exact')
+    expect(await versions('exact')).toMatchObject({ tool: '1-1' })
+  })
+
+  it('that is none of ours is refused, and left alone', async () => {
+    await lab.recipe('broken', recipe(), { 'lock.json': '{"schema":"other/1"}' })
+    const ran = await lab.fails('broken')
+    expect(errorOf(ran)).toBe('images/broken/lock.json is no lock of ours')
+    expect(hintOf(ran)).toBe('bring it back from git, or remove it: the next build writes a new one')
+    expect(await readFile(lockFile('broken'), 'utf8')).toBe('{"schema":"other/1"}')
+  })
+})
+
+describe('--locked', () => {
+  it('fails where there is no lock, and writes none', async () => {
+    await lab.recipe('frozen', recipe())
+    const ran = await lab.fails('frozen', ['--locked'])
+    expect(errorOf(ran)).toBe('images/frozen/lock.json does not say everything the recipe asks for')
+    expect(hintOf(ran)).toBe('build once without --locked, and commit the lock')
+    expect(await readdir(lab.path('site/images/frozen'))).toEqual(['image.yaml'])
+    expect(mirror.asked).toEqual([])
+  })
+
+  it('builds what the lock says, and fails when the recipe asks for more', async () => {
+    const built = await lab.build('frozen')
+    expect((await fresh().build('frozen', ['--locked'])).digest).toBe(built.digest)
+    await lab.recipe('frozen', recipe('tiny-shell, tool, extra'))
+    expect((await lab.fails('frozen', ['--locked'])).status).toBe(1)
+  })
+
+  it('fails when an archive is not the one that was locked', async () => {
+    const file = await tarOf(lab.root, lab.path('root.tar'))
+    await lab.recipe('archive', 'from: { tar: ../../../root.tar }\noutputs: [squashfs]\n')
+    const built = await lab.build('archive')
+    await tarOf(lab.root, file, '--exclude=./bin/yes')
+    expect(errorOf(await lab.fails('archive', ['--locked']))).toContain('does not say everything')
+    const now = await lab.build('archive')
+    expect(now).toMatchObject({ previous: built.digest, lockFile: lockFile('archive') })
+  })
+
+  it('and --update say opposite things', async () => {
+    const ran = await lab.fails('frozen', ['--locked', '--update'])
+    expect(ran).toMatchObject({ status: 2 })
+    expect(errorOf(ran)).toBe('--update and --locked say opposite things')
+  })
+})
+
+describe('a package that was locked', () => {
+  it.each([
+    ['http', () => mirror.url],
+    ['a directory', () => `file://${rpms}`],
+  ])('and is no longer to be had by %s is an error that says what to do', async (how, url) => {
+    const name = `gone-by-${how === 'http' ? 'http' : 'file'}`
+    await lab.recipe(name, recipe('tiny-shell, tool', url()))
+    await lab.build(name)
+    await moveMirror({ keep: false })
+    const other = fresh()
+    const ran = await other.fails(name, ['--locked'])
+    expect(errorOf(ran)).toBe('no longer to be had: tool 1-1')
+    expect(hintOf(ran)).toBe('take the versions of today with --update, or name a mirror that keeps old ones')
+    expect(await other.images()).toEqual([])
+    // What the hint says works.
+    expect(await other.cat(await other.build(name, ['--update']), 'opt/tool')).toBe('2\n')
+  })
+
+  it('comes from the second address when the first does not answer', async () => {
+    await lab.recipe('second', recipe())
+    const built = await lab.build('second')
+    const text = await readFile(lockFile('second'), 'utf8')
+    await writeFile(lockFile('second'), text.replace(`["${mirror.url}"]`, `["${DEAD}","${mirror.url}"]`))
+    const other = await fresh().build('second', ['--locked'])
+    expect(other.manifest.tree).toBe(built.manifest.tree)
+  })
+
+  it('comes from the second address when the first no longer has it', async () => {
+    await using old = await startMirror(lab.path('rpms'))
+    old.instead.set(`/tool-1-1.${ARCH}.rpm`, 404)
+    await lab.recipe('elder', recipe())
+    const built = await lab.build('elder')
+    const text = await readFile(lockFile('elder'), 'utf8')
+    await writeFile(lockFile('elder'), text.replace(`["${mirror.url}"]`, `["${old.url}","${mirror.url}"]`))
+    expect((await fresh().build('elder', ['--locked'])).manifest.tree).toBe(built.manifest.tree)
+    expect(mirror.asked).toContain(`/tool-1-1.${ARCH}.rpm`)
+  })
+
+  it('and was altered is refused by its digest, and not kept', async () => {
+    await lab.recipe('altered', recipe())
+    await lab.build('altered')
+    const bytes = await readFile(toolFile(1))
+    const wrong = Buffer.from(bytes)
+    wrong[bytes.length - 1] = (wrong.at(-1) ?? 0) ^ 1
+    mirror.instead.set(`/tool-1-1.${ARCH}.rpm`, wrong)
+    const other = fresh()
+    const ran = await other.fails('altered')
+    const sha256 = (content: Buffer): string => createHash('sha256').update(content).digest('hex')
+    expect(errorOf(ran)).toBe('cannot fetch tool 1-1')
+    expect(ran.stderr).toContain(`tool 1-1: has digest ${sha256(wrong)}, expected ${sha256(bytes)}\n`)
+    expect(await other.images()).toEqual([])
+    mirror.instead.clear()
+    expect(await other.cat(await other.build('altered'), 'opt/tool')).toBe('1\n')
+  })
+})
+
+describe('of images on each other', () => {
+  it('--update moves the lock of those that are named only', async () => {
+    await lab.recipe('lower', recipe())
+    await lab.recipe('upper', 'from: { image: lower }\npackages: [extra]\noutputs: [squashfs]\n')
+    await lab.build('upper')
+    const before = await readFile(lockFile('lower'), 'utf8')
+    await moveMirror()
+    const built = await lab.build('upper', ['--update'])
+    expect(await readFile(lockFile('lower'), 'utf8')).toBe(before)
+    expect(await lab.cat(built, 'opt/tool')).toBe('1\n')
+  })
+})
+
+describe('a repository that is signed', () => {
+  let ada: SigningKey
+  let bob: SigningKey
+  beforeAll(async () => {
+    ada = await signingKey(lab.path('ada'), 'ada')
+    bob = await signingKey(lab.path('bob'), 'bob')
+    await rpmRepository(lab.path('signed'), TINY_RPMS, ada)
+    await rpmRepository(lab.path('others'), [filePackage('other')], bob)
+    await rpmRepository(lab.path('unsigned'), [...TINY_RPMS, filePackage('other')])
+  })
+  afterAll(async () => {
+    await ada[Symbol.asyncDispose]()
+    await bob[Symbol.asyncDispose]()
+  })
+  const from = (repositories: string, packages: string): string =>
+    `from: { dnf: 9 }\nrepositories: { ${repositories} }\npackages: [${packages}]\noutputs: [squashfs]\n`
+  const signed = (dir: string, key: string): string => `{ url: "file://${lab.path(dir)}", key: ${key} }`
+
+  it('is taken with its key', async () => {
+    await lab.recipe('signed', from(`tiny: ${signed('signed', 'ada.asc')}`, 'tiny-shell'), { 'ada.asc': ada.text })
+    expect(await lab.cat(await lab.build('signed'), 'etc/tiny-shell.conf')).toBe('configured\n')
+  })
+
+  it.each([
+    ['with the key of somebody else', 'signed', 'bob.asc', /key/i],
+    ['when its packages are not signed', 'unsigned', 'ada.asc', /not signed/i],
+  ])('is refused %s', async (_, dir, key, said) => {
+    const name = `refused-${dir}`
+    const keys = { 'ada.asc': ada.text, 'bob.asc': bob.text }
+    await lab.recipe(name, from(`tiny: ${signed(dir, key)}`, 'tiny-shell'), keys)
+    const ran = await lab.fails(name)
+    expect(ran.stderr).toMatch(said)
+    expect(await lab.images()).not.toContainEqual(expect.stringContaining(name))
+  })
+
+  it('is held against its own key, also beside one that is trusted without', async () => {
+    const both = `tiny: { url: "file://${lab.path('unsigned')}", trusted: true }, others: ${signed('others', 'ada.asc')}`
+    await rm(lab.path('unsigned', `other-1-1.${ARCH}.rpm`))
+    await listPackages(lab.path('unsigned'))
+    await lab.recipe('mixed', from(both, 'tiny-shell, other'), { 'ada.asc': ada.text })
+    await lab.fails('mixed')
+    await lab.recipe('mixed', from(both.replace('ada.asc', 'bob.asc'), 'tiny-shell, other'), { 'bob.asc': bob.text })
+    expect(await lab.cat(await lab.build('mixed'), 'opt/other')).toBe('1\n')
+  })
+
+  it('without a key is only taken when the recipe says that it is trusted', async () => {
+    await lab.recipe('keyless', from(`tiny: { url: "file://${lab.path('signed')}" }`, 'tiny-shell'))
+    const ran = await lab.fails('keyless')
+    expect(errorOf(ran)).toBe('images/keyless/image.yaml: repositories.tiny: has no key')
+    expect(hintOf(ran)).toBe('give the key that signs it with key:, or say trusted: true')
+  })
+})
