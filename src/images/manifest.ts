@@ -31,15 +31,15 @@ export const Artefact = z.strictObject({
 export type Artefact = z.infer<typeof Artefact>
 
 export const Manifest = z.strictObject({
-  schema: z.literal('muster.image/1'),
+  schema: z.literal('muster.image/1').describe('Kind and version of this document.'),
   name: z
     .string()
     .regex(/^[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?$/, 'is not a name of an image')
     .describe('Name of the image.'),
   arch: z.enum(['amd64', 'arm64']).describe('Architecture, as Debian names it.'),
-  created: z.iso.datetime().describe('Time the inputs have: the commit’s, or the lock’s where there is no git.'),
+  created: z.iso.datetime().describe('Time of the inputs: of the commit, or of the lock where there is no git.'),
   inputs: Digest.describe('Digest of everything that went into it.'),
-  tree: Digest.describe('Digest of the root’s list of files.'),
+  tree: Digest.describe('Digest of the list of files in the root.'),
   source: z
     .strictObject({
       commit: z.string().describe('The last commit that changed its inputs.'),
@@ -48,9 +48,19 @@ export const Manifest = z.strictObject({
     })
     .optional()
     .describe('Where the recipe comes from; nothing for an imported image.'),
-  base: z.strictObject({ name: z.string(), inputs: Digest }).optional().describe('The image it is built on.'),
+  base: z
+    .strictObject({
+      name: z.string().describe('Its name.'),
+      inputs: Digest.describe('Digest of what went into its layers.'),
+    })
+    .optional()
+    .describe('The image it is built on.'),
   os: z
-    .strictObject({ id: z.string(), version: z.string().optional(), name: z.string().optional() })
+    .strictObject({
+      id: z.string().describe('ID, such as debian.'),
+      version: z.string().optional().describe('VERSION_ID, such as 12.'),
+      name: z.string().optional().describe('For people.'),
+    })
     .optional()
     .describe('What /etc/os-release says.'),
   kernel: z
@@ -58,9 +68,10 @@ export const Manifest = z.strictObject({
       version: z.string().describe('Its release, as uname -r prints it.'),
       modules: z.array(z.string()).describe('Modules the initramfs carries beside the usual ones.'),
     })
-    .optional(),
+    .optional()
+    .describe('The kernel it boots with.'),
   size: z.int().min(0).describe('Bytes of all files in the root.'),
-  artefacts: z.array(Artefact),
+  artefacts: z.array(Artefact).describe('Everything it is made of.'),
 })
 export type Manifest = z.infer<typeof Manifest>
 

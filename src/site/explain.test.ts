@@ -56,6 +56,7 @@ describe('examples/site', () => {
       'update.maxUnavailable = 100% from clusters/test.yaml:6:11 (cluster test)',
       'update.healthy = 30s from clusters/test.yaml:6:33 (cluster test)',
       'vars.channel = staging from clusters/test.yaml:5:9 (cluster test)',
+      'vars.packages = [numactl, hwloc-nox] from groups/compute.yaml:8:3 (group compute)',
       'location.rack = r6 from nodes.yaml:26:15 (node t[01-04])',
       'location.switch = sw6 from nodes.yaml:26:25 (node t[01-04])',
       'location.port = 2 from nodes.yaml:26:38 (node t[01-04])',

@@ -25,6 +25,8 @@ beforeAll(isolateGit)
 const FILES = [
   '.schema/cluster.json',
   '.schema/group.json',
+  '.schema/image.json',
+  '.schema/module.json',
   '.schema/nodes.json',
   '.schema/site.json',
   'files/motd.j2',

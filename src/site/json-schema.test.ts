@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { readYaml } from '../lib/yaml/read.ts'
 import type { Tree } from '../lib/yaml/tree.ts'
 import { jsonSchemas } from './json-schema.ts'
+import { roleOf } from './files.ts'
 import type { FileKind } from './schema.ts'
 
 /** The validator that comes with fastify; editors use others, but the schema is the same. */
@@ -34,19 +35,12 @@ test('one for each kind of file, with a title', () => {
     ['cluster', 'Muster: cluster'],
     ['group', 'Muster: group'],
     ['nodes', 'Muster: nodes'],
+    ['image', 'Muster: image'],
+    ['module', 'Muster: module'],
   ])
 })
 
-const kindOf = (file: string): FileKind | undefined =>
-  file === 'site.yaml'
-    ? 'site'
-    : file === 'nodes.yaml'
-      ? 'nodes'
-      : file.startsWith('groups/')
-        ? 'group'
-        : file.startsWith('clusters/')
-          ? 'cluster'
-          : undefined
+const kindOf = (file: string): FileKind | undefined => roleOf(file)?.kind
 
 describe.each([
   ['examples/site', '../../examples/site'],

@@ -167,7 +167,10 @@ export const Recipe = z.strictObject({
     .array(Glob)
     .default([])
     .describe('What is taken out: locales, documentation, caches, or paths with * and **.'),
-  limits: z.strictObject({ size: Size.optional().describe('The largest the root may be, such as 2 GB.') }).default({}),
+  limits: z
+    .strictObject({ size: Size.optional().describe('The largest the root may be, such as 2 GB.') })
+    .default({})
+    .describe('What a build may not exceed.'),
   kernel: z
     .union([
       z.literal('none'),

@@ -358,6 +358,7 @@ describe('the next version of a site works out anew only what changed', () => {
       'clusters/prod.yaml',
       'clusters/test.yaml',
       'groups/b.yaml',
+      'images/base/image.yaml',
       'nodes.yaml',
       'nodes/rack2.yaml',
       'site.yaml',
