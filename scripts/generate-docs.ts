@@ -60,7 +60,7 @@ function siteReference(): string {
     module: '`modules/NAME/module.yaml`',
   }
   const sections = (Object.keys(fileSchemas) as FileKind[]).map(kind => {
-    const rows = [...describe(inputSchema(kind) as Json, '')]
+    const rows = [...describe(inputSchema(kind), '')]
     return `## ${files[kind]}\n\n| key | value | |\n|---|---|---|\n${rows.join('\n')}\n`
   })
   return `# The files of a site\n\nEvery key that may stand in them. How they work together is told in [Sites](../how-to/site.md).\nAny value of a layer may be a template; any list may be appended to with \`key+:\`; \`null\` takes a value away.\n\n${sections.join('\n')}`

@@ -33,7 +33,7 @@ async function buildFromNothing(): Promise<number> {
   await using dir = await temporaryDir()
   const [site, data] = [join(dir.path, 'site'), join(dir.path, 'data')]
   await writeImageSite(site, 'base', RECIPE)
-  return timed(() => buildImage(site, data, 'base'))
+  return await timed(() => buildImage(site, data, 'base'))
 }
 
 async function buildByHand(): Promise<number> {

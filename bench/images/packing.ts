@@ -30,5 +30,5 @@ export async function* packingFigures(tree: BenchTree): AsyncGenerator<Figure> {
 
 async function byHand(pack: typeof squashfsByHand, tree: BenchTree): Promise<number> {
   await using dir = await temporaryDir()
-  return timed(() => pack(tree.path, join(dir.path, 'packed')))
+  return await timed(() => pack(tree.path, join(dir.path, 'packed')))
 }

@@ -61,6 +61,13 @@ export class Progress implements BuildReport, Disposable {
     this.#title = ''
   }
 
+  /** Leaves the terminal to somebody else until the next stage. */
+  pause(): void {
+    this.#title = ''
+    this.#line = ''
+    this.#clear()
+  }
+
   #write(text: string): void {
     this.#clear()
     this.#io.stderr.write(text)

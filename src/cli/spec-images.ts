@@ -106,14 +106,14 @@ export const image: CommandSpec = {
     },
     {
       name: 'gc',
-      about: 'Remove what no image needs: artefacts, and layers nobody built on for a while',
+      about: 'Remove what no image needs: artefacts, and layers and packages no build used for a while',
       options: [
         data,
         { flags: '--dry-run', about: 'only say what would be removed' },
-        { flags: '--layers <age>', about: 'keep layers that were used within this time', default: '14d' },
+        { flags: '--unused <age>', about: 'keep layers and packages a build used within this time', default: '14d' },
         { flags: '--grace <age>', about: 'keep everything that was written within this time', default: '1h' },
       ],
-      examples: ['muster image gc --dry-run', 'muster image gc --layers 1d'],
+      examples: ['muster image gc --dry-run', 'muster image gc --unused 1d'],
       action: async () => (await import('./commands/image.ts')).gc,
     },
     {

@@ -187,8 +187,8 @@ gpu[01-02]:
 login1: {}
 `,
   'images/base/image.yaml': 'from: { debian: bookworm }\n',
-  'images/compute/image.yaml': 'from: base\n',
-  'images/gpu/image.yaml': 'from: base\n',
+  'images/compute/image.yaml': 'from: { image: base }\n',
+  'images/gpu/image.yaml': 'from: { image: base }\n',
 }
 
 /** The small site, committed, in a directory of its own. */

@@ -7,8 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { exec } from '../../src/lib/exec.ts'
-import { run } from '../cli/testing.ts'
-import { MUSTER, ROOT } from '../cli/testing.ts'
+import { MUSTER, ROOT, run } from '../cli/testing.ts'
 import { reaped } from '../reaped.ts'
 
 const MINUTES = 60_000
@@ -71,16 +70,15 @@ test(
 test(
   'the steps of compute left what they should in the root',
   async () => {
-    const inside = (...command: string[]): Promise<string> =>
-      muster('image', 'shell', 'compute', '--data', join(dir, 'one'), '--', ...command)
     const script = `
-      cat /etc/sysctl.d/60-compute.conf; grep ^PasswordAuthentication /etc/ssh/sshd_config; stat -c '%a %U' /scratch /var/spool/slurmd
+      cat /etc/sysctl.d/60-compute.conf; grep ^PasswordAuthentication /etc/ssh/sshd_config; stat -c '%a %U' /scratch /var/spool/slurmd /var/tmp
       cat /etc/motd; tail -n 1 /etc/environment-modules/modulespath; ls /etc/security/limits.d; cat /etc/image-release
       ls /etc/ssh/ssh_host_* /etc/munge/munge.key /boot/initrd* 2>/dev/null; slurmd -V; /usr/lib/muster/muster-agent`
-    const said = await inside('sh', '-c', script)
+    const data = join(dir, 'one')
+    const said = await muster('image', 'shell', 'compute', '--data', data, '--', 'sh', '-c', script)
     expect(said).toContain('vm.swappiness = 1')
     expect(said).toContain('PasswordAuthentication no')
-    expect(said).toContain('1777 root\n755 slurm\n')
+    expect(said).toContain('1777 root\n755 slurm\n1777 root\n')
     expect(said).toContain('demo: compute node, image compute.')
     expect(said).toContain('/opt/modulefiles\n60-hpc.conf\n')
     expect(said).toMatch(/^IMAGE_NAME=compute\nIMAGE_INPUTS=sha256:[0-9a-f]{64}\nIMAGE_TIME=\S+Z\nslurm-wlm 22\.05/m)

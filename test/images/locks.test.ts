@@ -113,15 +113,16 @@ describe('the lock', () => {
     await lab.build('more')
     await moveMirror()
     await lab.recipe('more', recipe('tiny-shell, tool, extra'))
-    const built = await lab.build('more')
+    const other = fresh()
+    const built = await other.build('more')
     expect(await versions('more')).toEqual({ extra: '1-1', 'tiny-release': '1-1', 'tiny-shell': '1-1', tool: '1-1' })
-    expect(await lab.cat(built, 'opt/tool')).toBe('1\n')
+    expect(await other.cat(built, 'opt/tool')).toBe('1\n')
   })
 
   it('takes the version that a recipe names', async () => {
     await moveMirror()
     await lab.recipe('exact', recipe('tiny-shell, tool=1'))
-    await lab.build('exact')
+    await fresh().build('exact')
     expect(await versions('exact')).toMatchObject({ tool: '1-1' })
   })
 
@@ -245,7 +246,7 @@ describe('a repository that is signed', () => {
     bob = await signingKey(lab.path('bob'), 'bob')
     await rpmRepository(lab.path('signed'), TINY_RPMS, ada)
     await rpmRepository(lab.path('others'), [filePackage('other')], bob)
-    await rpmRepository(lab.path('unsigned'), [...TINY_RPMS, filePackage('other')])
+    await rpmRepository(lab.path('unsigned'), TINY_RPMS)
   })
   afterAll(async () => {
     await ada[Symbol.asyncDispose]()
@@ -274,10 +275,8 @@ describe('a repository that is signed', () => {
 
   it('is held against its own key, also beside one that is trusted without', async () => {
     const both = `tiny: { url: "file://${lab.path('unsigned')}", trusted: true }, others: ${signed('others', 'ada.asc')}`
-    await rm(lab.path('unsigned', `other-1-1.${ARCH}.rpm`))
-    await listPackages(lab.path('unsigned'))
     await lab.recipe('mixed', from(both, 'tiny-shell, other'), { 'ada.asc': ada.text })
-    await lab.fails('mixed')
+    expect((await lab.fails('mixed')).stderr).toMatch(/key/i)
     await lab.recipe('mixed', from(both.replace('ada.asc', 'bob.asc'), 'tiny-shell, other'), { 'bob.asc': bob.text })
     expect(await lab.cat(await lab.build('mixed'), 'opt/other')).toBe('1\n')
   })

@@ -3,7 +3,9 @@ import { resolve } from 'node:path'
 import { MusterError } from '../../lib/errors.ts'
 import { humanSize } from '../../lib/size.ts'
 import { type BuiltImage, buildImages } from '../../images/build/build.ts'
-import { inRoot } from '../../images/build/sandbox.ts'
+import type { PlannedStage } from '../../images/build/make.ts'
+import { type SandboxOptions, inRoot } from '../../images/build/sandbox.ts'
+import type { StageWork } from '../../images/build/stage.ts'
 import { requireTools } from '../../images/build/tools.ts'
 import { contentOf } from '../../images/content.ts'
 import { diffImages } from '../../images/diff.ts'
@@ -20,6 +22,7 @@ import { patiently } from '../ask.ts'
 import { siteDir } from '../connect.ts'
 import type { Call } from '../define.ts'
 import { type DataOption, imageStore, shortDigest } from '../images.ts'
+import type { Io } from '../io.ts'
 import { duration, plural } from '../output.ts'
 import { Progress } from '../progress.ts'
 
@@ -81,12 +84,29 @@ async function buildOne(
     signal: io.interrupted,
     update: options.update === true,
     frozen: options.locked === true,
-    shellOnFailure: options.shellOnFailure === true,
+    ...(options.shellOnFailure === true && { onFailure: (work, stage) => openShell(io, progress, work, stage) }),
     now: new Date(),
   })
   if (built === undefined) throw new MusterError('INTERNAL', `${name} was not built`)
   return built
 }
+
+/** In the root as the failed stage left it. */
+async function openShell(io: Io, progress: Progress, work: StageWork, stage: PlannedStage): Promise<void> {
+  progress.pause()
+  io.stderr.write(`${stage.image}: ${stage.title} failed; this is its root. exit ends the build.\n`)
+  const { onOutput: _, ...sandbox } = work.sandbox
+  await inRoot(work.overlay, SHELL, { ...sandbox, ...atTerminal(io, stage.image) })
+}
+
+const SHELL = ['sh', '-c', 'exec $(command -v bash || command -v sh) -i']
+
+/** A person is typing: whatever the last command returned is no failure. */
+const atTerminal = (io: Io, name: string): SandboxOptions => ({
+  interactive: true,
+  allow: Array.from({ length: 255 }, (_, code) => code + 1),
+  env: { TERM: io.env['TERM'] ?? 'linux', PS1: `${name}# ` },
+})
 
 async function summary(
   store: ImageStore,
@@ -182,12 +202,8 @@ export async function shell(call: Call<DataOption & { network?: boolean }>): Pro
   await requireTools([['unsquashfs', 'squashfs-tools']])
   const { manifest } = await store.resolve(reference)
   await using open = await patiently(io, `unpacking ${manifest.name}`, openTree(store, manifest, io.interrupted))
-  const argv = call.rest.length > 0 ? call.rest : ['sh', '-c', 'exec $(command -v bash || command -v sh) -i']
-  const { exitCode } = await inRoot(open.root, argv, {
-    interactive: true,
-    network: options.network === true,
-    allow: Array.from({ length: 255 }, (_, code) => code + 1),
-    env: { TERM: io.env['TERM'] ?? 'linux', PS1: `${manifest.name}# ` },
-  })
+  const argv = call.rest.length > 0 ? call.rest : SHELL
+  const network = options.network === true
+  const { exitCode } = await inRoot(open.root, argv, { ...atTerminal(io, manifest.name), network })
   return exitCode
 }

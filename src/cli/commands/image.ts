@@ -1,15 +1,15 @@
 import { join } from 'node:path'
 import { MusterError } from '../../lib/errors.ts'
 import { humanSize } from '../../lib/size.ts'
+import { type PrunedCaches, pruneCaches } from '../../images/caches.ts'
 import { contentOf, packagesOf } from '../../images/content.ts'
 import { type ImageDifference, diffImages } from '../../images/diff.ts'
 import { readFileList } from '../../images/file-list.ts'
 import { largest, largestText } from '../../images/largest.ts'
-import { LayerCache } from '../../images/layers/cache.ts'
 import { readBuildLog } from '../../images/logs.ts'
 import { ARTEFACT_TYPES, type ArtefactType, type Manifest, artefactOf } from '../../images/manifest.ts'
 import { rootsOf } from '../../images/roots.ts'
-import type { Roots } from '../../images/store/collect.ts'
+import type { Collected, Roots } from '../../images/store/collect.ts'
 import type { ImageStore } from '../../images/store/store.ts'
 import type { Finding } from '../../images/store/verify.ts'
 import { peekObserved } from '../../state/peek.ts'
@@ -226,22 +226,25 @@ export async function gc({
   io,
   out,
   options,
-}: Call<DataOption & { dryRun?: boolean; layers: string; grace: string }>): Promise<void> {
+}: Call<DataOption & { dryRun?: boolean; unused: string; grace: string }>): Promise<void> {
   const store = await imageStore(io, options)
   const dryRun = options.dryRun === true
   const grace = milliseconds(options.grace, '--grace')
-  const unused = new Date(Date.now() - milliseconds(options.layers, '--layers'))
-  const work = async () => {
-    const blobs = await store.gc({ roots: await rootsFor(io, options), grace, dryRun })
-    const layers = await (await LayerCache.open(join(store.dir, 'layers'))).prune(unused, dryRun)
-    return { blobs, layers }
-  }
-  const { blobs, layers } = await patiently(io, 'looking for what nobody needs', work())
+  const unused = new Date(Date.now() - milliseconds(options.unused, '--unused'))
+  const work = async (): Promise<{ blobs: Collected; caches: PrunedCaches }> => ({
+    blobs: await store.gc({ roots: await rootsFor(io, options), grace, dryRun }),
+    caches: await pruneCaches(store, unused, dryRun),
+  })
+  const { blobs, caches } = await patiently(io, 'looking for what nobody needs', work())
   const verb = dryRun ? 'would be removed' : 'removed'
-  await out.result({ removed: blobs.removed, kept: blobs.kept, bytes: blobs.bytes, layers, dryRun }, () => [
-    `${plural(blobs.removed.length, 'artefact')} ${verb}, ${humanSize(blobs.bytes)}; ${blobs.kept} stay`,
-    `${plural(layers.layers, 'layer')} ${verb}, ${humanSize(layers.bytes)}`,
-  ])
+  const lines = [
+    [plural(blobs.removed.length, 'artefact'), blobs.bytes] as const,
+    [plural(caches.layers.count, 'layer'), caches.layers.bytes] as const,
+    [plural(caches.packages.count, 'downloaded package'), caches.packages.bytes] as const,
+  ]
+  await out.result({ removed: blobs.removed, kept: blobs.kept, bytes: blobs.bytes, ...caches, dryRun }, () =>
+    lines.map(([what, bytes]) => `${what} ${verb}, ${humanSize(bytes)}`),
+  )
 }
 
 const UNITS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }

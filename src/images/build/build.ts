@@ -9,7 +9,7 @@ import { assembleImage } from './assemble.ts'
 import { PackageCache } from './fetch.ts'
 import { digestOf } from './inputs.ts'
 import { lockText } from './lock.ts'
-import { LayerMaker, buildEnvironment } from './make.ts'
+import { LayerMaker, type MakerOptions, buildEnvironment } from './make.ts'
 import { type ImagePlan, Planner } from './plan.ts'
 import type { BuildReport } from './report.ts'
 import { requireTools } from './tools.ts'
@@ -25,7 +25,8 @@ export interface BuildOptions {
   readonly signal: AbortSignal
   readonly update?: boolean
   readonly frozen?: boolean
-  readonly shellOnFailure?: boolean
+  /** Somebody wants to look at the root when a stage fails. */
+  readonly onFailure?: MakerOptions['onFailure']
   readonly now: Date
 }
 
@@ -64,7 +65,7 @@ export async function buildImages(names: readonly string[], options: BuildOption
     work: work.path,
     report,
     signal,
-    ...(options.shellOnFailure && { shellOnFailure: true }),
+    ...(options.onFailure && { onFailure: options.onFailure }),
   })
   const modules = siteModules(options.site, options.siteDir, join(store.dir, 'state'))
   const planner = new Planner({

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { link, mkdir, rename, rm } from 'node:fs/promises'
+import { link, mkdir, rename, rm, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import { exists, makeDirectory } from '../../lib/dirs.ts'
 import { MusterError } from '../../lib/errors.ts'
@@ -127,7 +127,12 @@ export class PackageCache {
   /** A directory of these packages under their own names, for a package manager; no bytes are copied. */
   async linkInto(dir: string, packages: readonly { readonly sha256: string; readonly file: string }[]): Promise<void> {
     await mkdir(dir, { recursive: true })
-    for (const { sha256, file } of packages) await link(this.pathOf(sha256), join(dir, file))
+    const now = new Date()
+    for (const { sha256, file } of packages) {
+      await link(this.pathOf(sha256), join(dir, file))
+      // The time of last use, for gc.
+      await utimes(this.pathOf(sha256), now, now)
+    }
   }
 }
 

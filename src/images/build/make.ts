@@ -1,12 +1,11 @@
-import { mkdir, rm } from 'node:fs/promises'
+import { chmod, chown, mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { MusterError, messageOf } from '../../lib/errors.ts'
-import { chmod, chown } from 'node:fs/promises'
 import type { LayerCache } from '../layers/cache.ts'
 import { type StackedLayer, mergeLayers } from '../layers/merge.ts'
+import { explainDisk } from '../store/disk.ts'
 import { cleanLayer } from './clean.ts'
 import type { BuildReport } from './report.ts'
-import { inRoot } from './sandbox.ts'
 import type { Stage, StageWork } from './stage.ts'
 
 /** A stage with its place: what lies below it is in its key. */
@@ -23,8 +22,8 @@ export interface MakerOptions {
   readonly work: string
   readonly report: BuildReport
   readonly signal: AbortSignal
-  /** Opens a shell in the root when a stage fails. */
-  readonly shellOnFailure?: boolean
+  /** Somebody wants to look at the root when a stage fails. */
+  readonly onFailure?: (work: StageWork, stage: PlannedStage) => Promise<void>
 }
 
 /** Makes the layers of stages that are not there yet, in order. */
@@ -95,9 +94,8 @@ export class LayerMaker {
       await cleanLayer(upper)
       return await layers.keep(stage.key, upper, stage.time, signal)
     } catch (error) {
-      if (this.#options.shellOnFailure === true && !signal.aborted && lower.length > 0)
-        await openShell(stageWork, stage)
-      throw error
+      if (!signal.aborted && lower.length > 0) await this.#options.onFailure?.(stageWork, stage)
+      throw explainDisk(error, work)
     } finally {
       await rm(dir, { recursive: true, force: true })
     }
@@ -112,36 +110,25 @@ export const buildEnvironment = (time: number): Record<string, string> => ({
   TZ: 'UTC',
 })
 
-async function openShell(work: StageWork, stage: PlannedStage): Promise<void> {
-  process.stderr.write(`\n${stage.image}: ${stage.title} failed; this is its root. exit ends the build.\n`)
-  const { onOutput: _, ...sandbox } = work.sandbox
-  await inRoot(work.overlay, ['sh', '-c', 'exec $(command -v bash || command -v sh) -i'], {
-    ...sandbox,
-    interactive: true,
-    allow: Array.from({ length: 255 }, (_unused, code) => code + 1),
-    env: { ...sandbox.env, TERM: process.env['TERM'] ?? 'linux' },
-  })
-}
-
 function explained(stage: PlannedStage, error: unknown): unknown {
-  if (!(error instanceof MusterError)) return error
-  if (error.code !== 'EXEC_FAILED') return error
-  // With sh -x the last command shown is the one that failed.
-  const command = error.details.findLast(line => /^\++ /.test(line))?.replace(/^\++ /, '')
-  const how = /: ([^:]+)$/.exec(messageOf(error))?.[1] ?? 'failed'
-  const full = error.details.some(line => /No space left on device/i.test(line))
-  if (full)
-    return new MusterError('DISK_FULL', `${stage.image}: ${stage.title}: no space left on the disk`, {
-      details: error.details,
+  if (!(error instanceof MusterError) || error.code !== 'EXEC_FAILED') return error
+  const { details } = error
+  const here = `${stage.image}: ${stage.title}`
+  const said = (pattern: RegExp): boolean => details.some(line => pattern.test(line))
+  if (said(/No space left on device/i))
+    return new MusterError('DISK_FULL', `${here}: no space is left on the disk`, { details, cause: error })
+  if (said(/^mount: .*(wrong fs type|overlay)/))
+    return new MusterError('BUILD_NEEDS', 'the data directory is on a file system that cannot hold layers', {
+      details,
       cause: error,
+      hint: 'name one on ext4, xfs, btrfs or tmpfs with --data; not one inside a container',
     })
-  return new MusterError(
-    'BUILD_FAILED',
-    `${stage.image}: ${stage.title} ${how}${command === undefined ? '' : `: ${command}`}`,
-    {
-      details: error.details,
-      cause: error,
-      hint: `the whole log: muster image log ${stage.image}; look around in the root with --shell-on-failure`,
-    },
-  )
+  // With sh -x the last command shown is the one that failed.
+  const command = details.findLast(line => /^\++ /.test(line))?.replace(/^\++ /, '')
+  const how = /: ([^:]+)$/.exec(messageOf(error))?.[1] ?? 'failed'
+  return new MusterError('BUILD_FAILED', `${here} ${how}${command === undefined ? '' : `: ${command}`}`, {
+    details,
+    cause: error,
+    hint: `the whole log: muster image log ${stage.image}; look around in the root with --shell-on-failure`,
+  })
 }

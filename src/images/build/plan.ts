@@ -31,7 +31,7 @@ import { osRelease } from './os-release.ts'
 import { pruneStage } from './prune.ts'
 import type { Stage } from './stage.ts'
 import { stepStages } from './steps.ts'
-import { requireTools, toolsFor } from './tools.ts'
+import { requireEmulation, requireTools, toolsFor } from './tools.ts'
 
 /** Raised when the way stages are made changes: what was made before is then made anew. */
 const FORMAT = 1
@@ -94,6 +94,7 @@ export class Planner {
     if (found.recipe === undefined) throw recipeInvalid(found)
     const recipe = found.recipe
     await requireTools(toolsFor(recipe))
+    await requireEmulation(recipe.arch ?? this.#world.arch, this.#world.arch)
     const recipeDir = join(siteDir, 'images', name)
     const lockFile = join(recipeDir, 'lock.json')
     const before = await readLock(lockFile, name)

@@ -51,15 +51,15 @@ const ISOLATED = words(`
   --die-with-parent --unshare-pid --unshare-ipc --unshare-uts --hostname build --clearenv --cap-drop ALL`)
 
 const IN_ROOT = words(`
-  --dev /dev --proc /proc --tmpfs /tmp --tmpfs /run --cap-add CAP_MKNOD`)
+  --dev /dev --proc /proc --perms 1777 --tmpfs /tmp --tmpfs /run --cap-add CAP_MKNOD`)
 
 const TOOLS = words(`
   --ro-bind /usr /usr --ro-bind /etc /etc
   --symlink usr/bin /bin --symlink usr/sbin /sbin --symlink usr/lib /lib --symlink usr/lib64 /lib64
-  --tmpfs /tmp --tmpfs /run --tmpfs /var --dir /var/lib/dpkg --dir /var/tmp --dir /root --proc /proc --dev /dev`)
+  --perms 1777 --tmpfs /tmp --tmpfs /run --tmpfs /var --dir /var/lib/dpkg --dir /var/tmp --dir /root --proc /proc --dev /dev`)
 
 const LIVE_TARGET = words(`
-  --proc /target/proc --tmpfs /target/dev --tmpfs /target/run --tmpfs /target/tmp
+  --proc /target/proc --tmpfs /target/dev --tmpfs /target/run --perms 1777 --tmpfs /target/tmp
   --dev-bind /dev/null /target/dev/null --dev-bind /dev/zero /target/dev/zero --dev-bind /dev/full /target/dev/full
   --dev-bind /dev/random /target/dev/random --dev-bind /dev/urandom /target/dev/urandom --dev-bind /dev/tty /target/dev/tty`)
 

@@ -1,3 +1,4 @@
+import { exists } from '../../lib/dirs.ts'
 import { MusterError } from '../../lib/errors.ts'
 import { exec } from '../../lib/exec.ts'
 import type { Recipe } from '../../site/recipe.ts'
@@ -49,6 +50,16 @@ export async function requireTools(more: readonly Tool[] = []): Promise<void> {
   const packages = [...new Set(missing.map(([, debianPackage]) => debianPackage))].join(' ')
   throw new MusterError('BUILD_NEEDS', `this machine lacks ${missing.map(([command]) => command).join(', ')}`, {
     hint: `on Debian: apt-get install ${packages}`,
+  })
+}
+
+const QEMU: Readonly<Record<string, string>> = { amd64: 'qemu-x86_64', arm64: 'qemu-aarch64' }
+
+/** Programs of another architecture run through the kernel's binfmt_misc. */
+export async function requireEmulation(wanted: string, machine: string): Promise<void> {
+  if (wanted === machine || (await exists(`/proc/sys/fs/binfmt_misc/${QEMU[wanted]}`))) return
+  throw new MusterError('BUILD_NEEDS', `this machine is ${machine} and cannot run programs for ${wanted}`, {
+    hint: 'on Debian: apt-get install qemu-user-static binfmt-support; or build on such a machine',
   })
 }
 

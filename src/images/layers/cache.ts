@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { mkdir, readFile, readdir, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rename, rm, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { exists, makeDirectory } from '../../lib/dirs.ts'
 import { exec } from '../../lib/exec.ts'
@@ -66,22 +66,6 @@ export class LayerCache {
     if (this.#fresh.length === 0) return
     await exec('sync', ['--file-system', this.#dir], { timeout: 0 })
     for (const dir of this.#fresh.splice(0)) await writeFile(join(dir, 'on-disk'), '').catch(() => {})
-  }
-
-  /** Takes away layers that were not used since then; resolves with how many bytes of disk that gives back. */
-  async prune(before: Date, dryRun: boolean): Promise<{ layers: number; bytes: number }> {
-    let layers = 0
-    let bytes = 0
-    for (const name of await readdir(this.#dir)) {
-      const dir = join(this.#dir, name)
-      const info = await stat(dir).catch(() => undefined)
-      if (info === undefined || info.mtime >= before) continue
-      const { stdout } = await exec('du', ['--summarize', '--bytes', dir], { timeout: 0 })
-      layers++
-      bytes += Number.parseInt(stdout.toString('utf8'), 10)
-      if (!dryRun) await rm(dir, { recursive: true, force: true })
-    }
-    return { layers, bytes }
   }
 
   #pathOf = (key: string): string => join(this.#dir, key.slice(0, 32))
