@@ -178,14 +178,17 @@ const ONE: readonly (readonly [typed: string, completed: string])[] = [
 
 /** What is typed, and all that could stand there. */
 const ALL: readonly (readonly [typed: string, words: string])[] = [
-  ['muster ', 'audit backup completion events explain group man node nodeset restore secret serve site status token'],
+  [
+    'muster ',
+    'audit backup completion events explain group image man module node nodeset restore secret serve site status token',
+  ],
   ['muster node ', 'add ls rm set show'],
   ['muster node show n0', 'n001 n002 n003 n004'],
   ['muster node ls @', '@compute @gpu'],
   ['muster nodeset fold n001 gpu', 'gpu01 gpu02'],
   ['muster group show ', 'compute gpu'],
   ['muster -o ', 'json table yaml'],
-  ['muster site schema ', 'cluster group nodes site'],
+  ['muster site schema ', 'cluster group image module nodes site'],
 ]
 
 describe('bash', () => {

@@ -241,7 +241,7 @@ vars:
     const { stdout } = await lab.muster('site schema group')
     expect(JSON.parse(stdout)).toMatchObject({ title: 'Muster: group', type: 'object' })
     const { status, stderr } = await lab.muster('site schema --write schemas')
-    expect({ status, stderr }).toEqual({ status: 0, stderr: '4 schemas written to schemas\n' })
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '6 schemas written to schemas\n' })
     await stat(join(lab.dir, 'schemas/nodes.json'))
   })
 })

@@ -159,7 +159,7 @@ describe('the environment', () => {
 
   test('the machine is called build, and only its own processes are seen', async () => {
     expect(await said(inRoot(await root(), sh('hostname; ls /proc | grep -c "^[0-9]"; echo $$')))).toMatch(
-      /^build\n[2-5]\n[23]\n$/,
+      /^build\n\d\n\d\n$/,
     )
   })
 
@@ -174,20 +174,20 @@ describe('the environment', () => {
   })
 })
 
-describe('the network', () => {
-  async function serve(): Promise<string> {
-    const server = createServer((_, reply) => reply.end('reached'))
-    await new Promise<void>(resolve => void server.listen(0, '127.0.0.1', resolve))
-    onTestFinished(() => void server.close())
-    return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
-  }
-  const ask = (url: string): string[] =>
-    sh(`wget -q -O - ${url} 2>/dev/null || echo unreachable; tail -n +3 /proc/net/dev | cut -d: -f1`)
+async function serve(): Promise<string> {
+  const server = createServer((_, reply) => reply.end('reached'))
+  await new Promise<void>(resolve => void server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void server.close())
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+}
+const ask = (url: string): string[] =>
+  sh(`wget -q -O - ${url} 2>/dev/null || echo unreachable; tail -n +3 /proc/net/dev | cut -d: -f1`)
 
+describe('the network', () => {
   test('is off: there is not even a way to this machine', async () => {
     const url = await serve()
     expect((await lines(inRoot(await root(), ask(url)))).map(line => line.trim())).toEqual(['unreachable', 'lo'])
-    expect(await said(withTool(undefined, ['sh', '-c', `curl -s ${url} || echo unreachable`]))).toBe('unreachable\n')
+    expect(await said(withTool(undefined, sh(`curl -s ${url} || echo unreachable`)))).toBe('unreachable\n')
   })
 
   test('is there when it is said', async () => {
@@ -197,43 +197,31 @@ describe('the network', () => {
   })
 })
 
-describe('what root may do', () => {
-  // Numbers of <linux/capability.h>.
-  const USUAL = {
-    chown: 0,
-    dacOverride: 1,
-    fowner: 3,
-    fsetid: 4,
-    kill: 5,
-    setgid: 6,
-    setuid: 7,
-    setpcap: 8,
-    sysChroot: 18,
-    auditWrite: 29,
-    setfcap: 31,
-  }
-  const MKNOD = 27
-  const mask = (...bits: number[]): string =>
-    bits
-      .reduce((sum, bit) => sum | (1n << BigInt(bit)), 0n)
-      .toString(16)
-      .padStart(16, '0')
-  const STATUS = sh("grep -E '^Cap(Prm|Eff|Bnd|Amb)' /proc/self/status")
+// Numbers of <linux/capability.h>: chown, dac_override, fowner, fsetid, kill, setgid, setuid, setpcap, sys_chroot,
+// audit_write, setfcap.
+const CAPABILITIES = [0, 1, 3, 4, 5, 6, 7, 8, 18, 29, 31]
+const MKNOD = 27
+const mask = (...bits: number[]): string =>
+  bits
+    .reduce((sum, bit) => sum + 2 ** bit, 0)
+    .toString(16)
+    .padStart(16, '0')
 
-  test('what the scripts of packages need, and no more', async () => {
-    const [inside, tool] = [mask(...Object.values(USUAL), MKNOD), mask(...Object.values(USUAL))]
+describe('what root may do', () => {
+  const STATUS = sh("grep -E '^(Cap(Prm|Eff)|NoNewPrivs)' /proc/self/status")
+
+  test('what the scripts of packages need, and no more, whatever they execute', async () => {
+    const [inside, tool] = [mask(...CAPABILITIES, MKNOD), mask(...CAPABILITIES)]
     expect(await lines(inRoot(await root(), STATUS))).toEqual([
       `CapPrm:\t${inside}`,
       `CapEff:\t${inside}`,
-      `CapBnd:\t${inside}`,
-      expect.stringContaining('CapAmb:'),
+      'NoNewPrivs:\t1',
     ])
-    expect(await lines(withTool(undefined, STATUS))).toEqual([
-      `CapPrm:\t${tool}`,
-      `CapEff:\t${tool}`,
-      `CapBnd:\t${tool}`,
-      expect.stringContaining('CapAmb:'),
-    ])
+    expect(await lines(withTool(undefined, STATUS))).toEqual([`CapPrm:\t${tool}`, `CapEff:\t${tool}`, 'NoNewPrivs:\t1'])
+  })
+
+  test('not even its own name can be changed', async () => {
+    expect((await failureOf(inRoot(await root(), sh('hostname other')))).details.join('\n')).toMatch(/not permitted/)
   })
 
   test('nothing can be mounted', async () => {
@@ -247,38 +235,32 @@ describe('what root may do', () => {
     expect(await said(inRoot(await root(), disk))).toBe('made\nunusable\n')
     expect(await said(inRoot(await overlayOf([]), disk))).toBe('made\nunusable\n')
   })
-
-  test('the time cannot be set', async () => {
-    expect((await failureOf(inRoot(await root(), sh('date -s @0')))).details.join('\n')).toMatch(/not permitted/)
-  })
 })
 
 describe('with a tool of this machine', () => {
   test('its programs and settings are seen, and nothing else of it', async () => {
     const outside = await directoryOf({ secret: 'mine' })
     const script = `ls /; cat /etc/passwd | head -1; cat ${outside}/secret 2>/dev/null; ls -A /root /var/tmp /tmp /run | grep -v : | tr -d '\\n'`
-    expect(await lines(withTool(undefined, ['sh', '-c', script]))).toEqual([
-      ...['bin', 'dev', 'etc', 'lib', 'lib64', 'proc', 'root', 'run', 'sbin', 'tmp', 'usr', 'var'],
+    expect(await lines(withTool(undefined, sh(script)))).toEqual([
+      ...'bin dev etc lib lib64 proc root run sbin tmp usr var'.split(' '),
       (await readFile('/etc/passwd', 'utf8')).split('\n')[0],
     ])
   })
 
   test('nothing of it can be changed', async () => {
     const script = 'for f in /usr/x /etc/x; do touch $f 2>/dev/null && echo changed $f; done; echo done'
-    expect(await said(withTool(undefined, ['sh', '-c', script]))).toBe('done\n')
+    expect(await said(withTool(undefined, sh(script)))).toBe('done\n')
   })
 
   test('a directory is the target', async () => {
     const dir = await directoryOf({ a: '1' })
-    expect(await said(withTool(dir, ['sh', '-c', 'cat /target/a; echo 2 > /target/b']))).toBe('1')
+    expect(await said(withTool(dir, sh('cat /target/a; echo 2 > /target/b')))).toBe('1')
     expect(await readFile(join(dir, 'b'), 'utf8')).toBe('2\n')
   })
 
   test('a tree of layers is the target', async () => {
     const overlay = await overlayOf([{ a: '1' }])
-    expect(await said(withTool(overlay, ['sh', '-c', 'cat /target/a; echo 2 > /target/b; ls /target']))).toBe(
-      '1a\nb\nbin\n',
-    )
+    expect(await said(withTool(overlay, sh('cat /target/a; echo 2 > /target/b; ls /target')))).toBe('1a\nb\nbin\n')
     expect(await readdir(overlay.upper ?? '')).toEqual(['b'])
   })
 
@@ -287,7 +269,7 @@ describe('with a tool of this machine', () => {
     const script =
       'ls /dev; test -e /proc/self/status && echo proc; stat -c %a /tmp; echo x > /dev/null; touch /tmp/a /run/b'
     expect(await lines(withTool(dir, ['chroot', '/target', 'sh', '-c', script], { live: true }))).toEqual([
-      ...['full', 'null', 'random', 'tty', 'urandom', 'zero'],
+      ...'full null random tty urandom zero'.split(' '),
       'proc',
       '1777',
     ])
@@ -302,9 +284,7 @@ describe('files from outside', () => {
     const script = 'cat /run/in/a /run/out/b; echo 3 > /run/out/c; touch /run/in/d 2>/dev/null || echo read-only'
     expect(await said(inRoot(await root(), sh(script), options))).toBe('12read-only\n')
     expect((await readdir(join(dir, 'out'))).sort()).toEqual(['b', 'c'])
-    expect(await said(withTool(undefined, ['sh', '-c', script], options))).toBe(
-      '123\n2read-only\n'.replace('3\n2', '2'),
-    )
+    expect(await said(withTool(undefined, sh(script), options))).toBe('12read-only\n')
   })
 
   test('a single file', async () => {

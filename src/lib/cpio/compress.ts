@@ -62,6 +62,6 @@ function open(size: number, { method, level }: Compression): ZstdCompress | Gzip
   })
 }
 
-const PIECE = 512 * 1024
+const PIECE = 1024 * 1024
 /** Compressed bytes that wait for their turn. */
 const KEPT = 8 * 1024 * 1024

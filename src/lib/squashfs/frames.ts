@@ -85,8 +85,8 @@ class Lane {
   }
 }
 
-/** Somewhat more than the four threads of the pool, so that none waits for this one. */
-const LANES = 6
+/** More than the pool has threads: they find something to do even when this one is late. */
+const LANES = 10
 const OUTPUT = 2 * 1024 * 1024
 /** ZSTD_COMPRESSBOUND, and a little more. */
 const WORST_FRAME = BLOCK_SIZE + BLOCK_SIZE / 256 + 1024
