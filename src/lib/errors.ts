@@ -37,7 +37,7 @@ export const catalogue = {
   PACKAGE_UNKNOWN: [422, 'is it spelt right, and in the repositories of the recipe?'],
   PACKAGE_GONE: [502, 'take the versions of today with --update, or name a mirror that keeps old ones'],
   MIRROR_UNREACHABLE: [502, 'check the address and the network, or name another mirror'],
-  LOCK_STALE: [409, 'let it be written anew: muster image build without --locked'],
+  LOCK_STALE: [409, 'build once without --locked, and commit the lock'],
   ARCHIVE_INVALID: [422, 'nothing was unpacked; make the archive anew'],
   MODULE_UNKNOWN: [404, 'modules are folders of modules/ or of a source named in site.yaml'],
   MODULE_CYCLE: [422, 'take one of the requires away'],

@@ -67,3 +67,23 @@ export function parseLock(text: string): Lock | undefined {
     return undefined
   }
 }
+
+/** The same packages from where they are to be had now. */
+export const withAddresses = (
+  set: LockedSet,
+  sources: readonly { name: string; urls: readonly string[] }[],
+): LockedSet => ({
+  ...set,
+  repositories: Object.fromEntries(
+    Object.entries(set.repositories).map(([name, repository]) => {
+      const urls = sources.find(source => source.name === name)?.urls ?? repository.urls
+      return [name, { ...repository, urls: [...urls] }]
+    }),
+  ),
+})
+
+/** Which packages and bytes exactly a lock names, whatever the mirrors and the time. */
+export const lockedIdentity = ({ base, packages }: Lock): unknown => [
+  base === undefined || 'pin' in base ? base?.pin : base.packages.map(({ sha256 }) => sha256),
+  packages?.packages.map(({ sha256 }) => sha256),
+]

@@ -3,16 +3,8 @@ import { join } from 'node:path'
 import { MusterError } from '../../lib/errors.ts'
 import { type StackedLayer, mergeLayers } from '../layers/merge.ts'
 import { type OsFamily } from '../packages/os-release.ts'
-import {
-  type AptSource,
-  DEBIAN_KEYRING,
-  bootstrapDebian,
-  installDebs,
-  keyFile,
-  resolveApt,
-  sourceText,
-  writeDebRepository,
-} from './apt.ts'
+import { bootstrapDebian, installDebs, writeDebRepository } from './apt-install.ts'
+import { type AptSource, DEBIAN_KEYRING, keyFile, resolveApt, sourceText } from './apt.ts'
 import { makeLayerDirectory } from './clean.ts'
 import { type DnfRepository, installRpms, resolveDnf, writeRpmRepositories } from './dnf.ts'
 import type { PackageCache } from './fetch.ts'

@@ -136,10 +136,10 @@ describe('layers become one tree', () => {
   })
 })
 
-describe('several names of one file', () => {
-  const links = (tree: MergedTree): string =>
-    tree.entries.flatMap(entry => (entry.type === 'file' ? [`${entry.path}→${entry.linkTo ?? ''}`] : [])).join(' ')
+const links = (tree: MergedTree): string =>
+  tree.entries.flatMap(entry => (entry.type === 'file' ? [`${entry.path}→${entry.linkTo ?? ''}`] : [])).join(' ')
 
+describe('several names of one file', () => {
   test.each<readonly [string, readonly Items[], string]>([
     ['stay so', [{ a: 'x', b: 'x@a', c: 'x@a' }], 'a→ b→a c→a'],
     ['the first that is left is the file', [{ a: 'x', b: 'x@a', c: 'x@a' }, { '-a': null }], 'b→ c→b'],
@@ -271,17 +271,18 @@ const action = fc.oneof(
   { weight: 1, arbitrary: fc.tuple(path, fc.constantFrom('700', '4711')).map(([p, mode]) => `chmod ${mode} ${p}`) },
   { weight: 1, arbitrary: path.map(p => `chown -h 12:34 ${p}`) },
   { weight: 1, arbitrary: path.map(p => `touch -h -d @1000 ${p}`) },
-  { weight: 1, arbitrary: path.map(p => `mkfifo ${p}`) },
+  { weight: 1, arbitrary: path.map(p => `mknod ${p} c 1 3`) },
 )
 const stack = fc.array(fc.array(action, { minLength: 1, maxLength: 8 }), { minLength: 2, maxLength: 5 })
 
 const OPTIONS = 'redirect_dir=off,metacopy=off,index=off,xino=off'
 const FIELDS = ['%P', '%y', '%m', '%U', '%G', '%T@', '%s', '%i', '%l']
 
+const act = (actions: readonly string[]): string => actions.map(one => `{ ${one}; } 2>/dev/null || :`).join('\n')
+const below = (at: number): string => Array.from({ length: at }, (_, under) => `layers/${at - 1 - under}`).join(':')
+
 /** Makes the layers, then lists what a mount of them all shows; nothing of this is seen outside. */
 function scriptOf(layers: readonly (readonly string[])[]): string {
-  const act = (actions: readonly string[]): string => actions.map(one => `{ ${one}; } 2>/dev/null || :`).join('\n')
-  const below = (at: number): string => Array.from({ length: at }, (_, under) => `layers/${at - 1 - under}`).join(':')
   const made = layers.map((actions, at) =>
     at === 0
       ? `cd layers/0\n${act(actions)}\ncd "$1"`
@@ -314,32 +315,34 @@ function entriesFrom(list: string, sums: string): Entry[] {
     }
     if (kind === 'd') return { ...common, type: 'directory' }
     if (kind === 'l') return { ...common, type: 'symlink', target }
-    if (kind === 'p') return { ...common, type: 'fifo', major: 0, minor: 0 }
+    if (kind === 'c') return { ...common, type: 'char', major: 1, minor: 3 }
     const linkTo = firstNames.get(inode)
     firstNames.set(inode, linkTo ?? path)
     return { ...common, type: 'file', size: Number(size), sha256: digests.get(path) ?? '', ...(linkTo && { linkTo }) }
   })
 }
 
-describe('what overlayfs shows is what is worked out without it', () => {
-  const LATER = 4_000_000_000
+const LATER = 4_000_000_000
 
-  async function compare(layers: readonly (readonly string[])[]): Promise<number> {
-    const dir = await temporaryDir()
-    for (const [at] of layers.entries())
-      for (const folder of ['layers', 'work']) await mkdir(join(dir, folder, String(at)), { recursive: true })
-    await mkdir(join(dir, 'root'))
-    await exec('unshare', ['--mount', '--propagation', 'private', 'sh', '-euc', scriptOf(layers), 'sh', dir])
-    const roots = layers.map((_, at) => join(dir, 'layers', String(at)))
-    const stacked = await Promise.all(roots.map(async root => ({ root, ...(await scanLayer(root, LATER)) })))
-    const tree = mergeLayers(stacked)
-    const expected = entriesFrom(await readFile(join(dir, 'list'), 'utf8'), await readFile(join(dir, 'sums'), 'utf8'))
-    expect(tree.entries).toEqual(expected)
-    for (const entry of tree.entries)
-      if (entry.type === 'file') expect(shaOf(await readFile(tree.locate(entry), 'utf8'))).toBe(entry.sha256)
-    return expected.length
+/** What a mount of such layers shows, what is worked out of them, and the content of every file where it is located. */
+async function bothViews(layers: readonly (readonly string[])[]) {
+  const dir = await temporaryDir()
+  for (const [at] of layers.entries())
+    for (const folder of ['layers', 'work']) await mkdir(join(dir, folder, String(at)), { recursive: true })
+  await mkdir(join(dir, 'root'))
+  await exec('unshare', ['--mount', '--propagation', 'private', 'sh', '-euc', scriptOf(layers), 'sh', dir])
+  const roots = layers.map((_, at) => join(dir, 'layers', String(at)))
+  const tree = mergeLayers(await Promise.all(roots.map(async root => ({ root, ...(await scanLayer(root, LATER)) }))))
+  const files = tree.entries.filter(entry => entry.type === 'file')
+  return {
+    mounted: entriesFrom(await readFile(join(dir, 'list'), 'utf8'), await readFile(join(dir, 'sums'), 'utf8')),
+    merged: tree.entries,
+    located: await Promise.all(files.map(async file => shaOf(await readFile(tree.locate(file), 'utf8')))),
+    digests: files.map(file => file.sha256),
   }
+}
 
+describe('what overlayfs shows is what is worked out without it', () => {
   test.each<readonly [string, readonly (readonly string[])[], number]>([
     ['whiteouts', [['echo 1 > a', 'mkdir b', 'echo 2 > b/c'], ['rm a', 'rm b/c'], ['echo 3 > b/a']], 3],
     [
@@ -359,12 +362,19 @@ describe('what overlayfs shows is what is worked out without it', () => {
     ['names of one file in two layers', [['echo 1 > a', 'ln a b', 'ln a c'], ['echo 2 > b'], ['rm a', 'ln b a']], 4],
     ['a name more for a file from below', [['echo 1 > b', 'ln b c'], ['ln b a']], 4],
   ])('%s', async (_, layers, entries) => {
-    expect(await compare(layers)).toBe(entries)
+    const { mounted, merged, located, digests } = await bothViews(layers)
+    expect(merged).toEqual(mounted)
+    expect(located).toEqual(digests)
+    expect(merged.length).toBe(entries)
   })
 
   test('whatever was done', async () => {
     await fc.assert(
-      fc.asyncProperty(stack, async layers => void (await compare(layers))),
+      fc.asyncProperty(stack, async layers => {
+        const { mounted, merged, located, digests } = await bothViews(layers)
+        expect(merged).toEqual(mounted)
+        expect(located).toEqual(digests)
+      }),
       { numRuns: 40 },
     )
   })
