@@ -7,7 +7,12 @@ import { resolveModules } from '../modules/resolve.ts'
 import type { ModuleSpec } from '../modules/spec.ts'
 import { packageDatabase } from '../packages/database.ts'
 import { type AptSource, hostSources } from './apt.ts'
-import { type PinnedBase, directoryBase, ociBase, ownBase, storedBase, tarBase } from './bases.ts'
+import type { PinnedBase } from './bases/base.ts'
+import { directoryBase } from './bases/directory.ts'
+import { ociBase } from './bases/oci.ts'
+import { ownBase } from './bases/own.ts'
+import { storedBase } from './bases/stored.ts'
+import { tarBase } from './bases/tar.ts'
 import {
   DEBIAN_ESSENTIALS,
   type DebianSettings,

@@ -1,0 +1,34 @@
+import { exec } from '../../../lib/exec.ts'
+import { digestOf } from '../inputs.ts'
+import { withTool } from '../sandbox.ts'
+import { type BaseFacts, type PinnedBase, existing } from './base.ts'
+
+/** A directory that holds a root: known by names, owners, sizes and times. */
+export async function directoryBase(facts: BaseFacts, path: string): Promise<PinnedBase> {
+  const dir = await existing(facts, path, 'directory')
+  const format = '%P\\0%y\\0%m\\0%U\\0%G\\0%s\\0%T@\\0%l\\0\\n'
+  const { stdout } = await exec('find', [dir, '-xdev', '-printf', format], { timeout: 0 })
+  const lines = stdout
+    .toString('latin1')
+    .split('\n')
+    .map(line => (line.includes('\0d\0') ? line.replace(/\0\d+\0[\d.]+\0/, '\0') : line))
+  const pin = digestOf(lines.sort())
+  return {
+    request: { directory: pin },
+    pin: () => Promise.resolve(pin),
+    stage: () => ({
+      title: 'from directory',
+      inputs: { directory: pin },
+      async make({ upper, sandbox }) {
+        await withTool(
+          upper,
+          ['cp', '--archive', '--reflink=auto', '--one-file-system', '--no-target-directory', '/run/source', '/target'],
+          {
+            ...sandbox,
+            readable: { '/run/source': dir },
+          },
+        )
+      },
+    }),
+  }
+}
