@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { exec } from '../../lib/exec.ts'
 import type { PackageCache } from './fetch.ts'
 import type { LockedSet } from './lock.ts'
-import { type Overlay, type SandboxOptions, inRoot, withTool } from './sandbox.ts'
+import { type Overlay, type SandboxOptions, inRoot, makeMountPoints, withTool } from './sandbox.ts'
 
 /** A flat repository of exactly these packages. */
 export async function writeDebRepository(
@@ -64,6 +64,7 @@ export async function bootstrapDebian(
     `--architectures=${arch}`,
     '--include=apt',
   ]
+  await makeMountPoints(dir)
   // /dev and /proc are there already, and mounting is not allowed.
   const skip = '--skip=chroot/mount,check/empty,output/dev'
   const quick = ['--dpkgopt=force-unsafe-io', '--aptopt=APT::Install-Recommends "false"']

@@ -67,8 +67,6 @@ export async function cleanLayer(root: string): Promise<void> {
     const names = await readdir(dir).catch(() => [])
     for (const name of names) if (matcher.test(name)) await rm(join(dir, name), { recursive: true, force: true })
   }
-  // Made as a mount point for the sandbox, it would be root's alone.
-  for (const path of ['tmp', 'var/tmp']) if (await isPlainPath(root, path)) await chmod(join(root, path), 0o1777)
   // Empty, it is filled in at boot; missing, systemd would take every boot for the first.
   const machineId = join(root, 'etc/machine-id')
   if ((await isPlainPath(root, 'etc')) && (await lstat(machineId).catch(() => undefined))?.isFile() === true)

@@ -45,7 +45,9 @@ export const Lock = z.strictObject({
 export type Lock = z.infer<typeof Lock>
 
 /** One package per line: a change of versions is a readable diff. */
-export function lockText(lock: Lock): string {
+export function lockText(given: Lock): string {
+  // Keys in the order of the schema, whoever made it.
+  const lock = Lock.parse(given)
   const sections = (['base', 'packages'] as const).flatMap(name => {
     const section = lock[name]
     if (section === undefined) return []

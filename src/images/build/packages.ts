@@ -10,7 +10,7 @@ import { type DnfRepository, installRpms, resolveDnf, writeRpmRepositories } fro
 import type { PackageCache } from './fetch.ts'
 import { digestOf, digestOfFiles } from './inputs.ts'
 import type { LockedPackage, LockedSet } from './lock.ts'
-import type { SandboxOptions } from './sandbox.ts'
+import { type SandboxOptions, makeMountPoints } from './sandbox.ts'
 import type { Stage, StageWork } from './stage.ts'
 
 /** Where a root's packages come from: what its base said, and what the recipes on top of it added. */
@@ -165,6 +165,7 @@ export function packagesStage(
       }
       await writeRpmRepositories(repository, tools.cache, set, work.sandbox)
       const target = work.lower.length === 0 ? work.upper : work.overlay
+      if (work.lower.length === 0) await makeMountPoints(work.upper)
       await installRpms(target, repository, set, rpmRequest(packaging, arch), work.scratch, work.sandbox)
     },
   }

@@ -1,4 +1,5 @@
-import { dirname, relative } from 'node:path'
+import { chmod, mkdir } from 'node:fs/promises'
+import { dirname, join, relative } from 'node:path'
 import { MusterError } from '../../lib/errors.ts'
 import { type ExecOptions, type ExecResult, exec, quoteCommand } from '../../lib/exec.ts'
 
@@ -80,6 +81,19 @@ export async function withTool(
 ): Promise<ExecResult> {
   const bound = target === undefined ? [] : ['--bind', dirOf(target), '/target']
   return run(overlayOf(target), [...TOOLS, ...bound, ...(options.live === true ? LIVE_TARGET : [])], argv, options)
+}
+
+/** An empty directory needs these before it becomes a live target: made by the sandbox, /tmp would be root's alone. */
+export async function makeMountPoints(dir: string): Promise<void> {
+  for (const [name, mode] of [
+    ['dev', 0o755],
+    ['proc', 0o755],
+    ['run', 0o755],
+    ['tmp', 0o1777],
+  ] as const) {
+    await mkdir(join(dir, name))
+    await chmod(join(dir, name), mode)
+  }
 }
 
 const dirOf = (target: Overlay | string): string => (typeof target === 'string' ? target : target.mountPoint)

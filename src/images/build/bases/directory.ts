@@ -6,12 +6,21 @@ import { type BaseFacts, type PinnedBase, existing } from './base.ts'
 /** A directory that holds a root: known by names, owners, sizes and times. */
 export async function directoryBase(facts: BaseFacts, path: string): Promise<PinnedBase> {
   const dir = await existing(facts, path, 'directory')
-  const format = '%P\\0%y\\0%m\\0%U\\0%G\\0%s\\0%T@\\0%l\\0\\n'
-  const { stdout } = await exec('find', [dir, '-xdev', '-printf', format], { timeout: 0 })
-  const lines = stdout
-    .toString('latin1')
-    .split('\n')
-    .map(line => (line.includes('\0d\0') ? line.replace(/\0\d+\0[\d.]+\0/, '\0') : line))
+  // The size and time of a directory say how it was filled, not what is in it.
+  const common = String.raw`%P\0%y\0%m\0%U\0%G\0`
+  const argv = [
+    dir,
+    '-xdev',
+    '-type',
+    'd',
+    '-printf',
+    `${common}\\n`,
+    '-o',
+    '-printf',
+    String.raw`${common}%s\0%T@\0%l\0\n`,
+  ]
+  const { stdout } = await exec('find', argv, { timeout: 0 })
+  const lines = stdout.toString('latin1').split('\n')
   const pin = digestOf(lines.sort())
   return {
     request: { directory: pin },

@@ -16,9 +16,9 @@ import { checkTar } from './tar.ts'
  */
 export async function ociBase(facts: BaseFacts, reference: string): Promise<PinnedBase> {
   const isRemote = reference.startsWith('docker://')
-  const source = isRemote ? { reference, readable: {} } : await localReference(facts, reference)
+  const source = isRemote ? { reference, tag: '', readable: {} } : await localReference(facts, reference)
   const file = Object.values(source.readable)[0] ?? ''
-  const content = isRemote ? undefined : await localDigest(file)
+  const content = isRemote ? undefined : `${await localDigest(file)}${source.tag}`
   const skopeo = async (args: readonly string[], options: SandboxOptions): Promise<ExecResult> =>
     withTool(
       undefined,
@@ -97,11 +97,11 @@ async function flatten(upper: string): Promise<void> {
 async function localReference(
   facts: BaseFacts,
   reference: string,
-): Promise<{ reference: string; readable: Record<string, string> }> {
+): Promise<{ reference: string; tag: string; readable: Record<string, string> }> {
   const [, transport = '', path = '', tag = ''] =
     /^(oci|oci-archive|docker-archive):([^:]+)(:.*)?$/.exec(reference) ?? []
   const full = await existing(facts, path, transport === 'oci' ? 'directory' : 'archive')
-  return { reference: `${transport}:/run/source${tag}`, readable: { '/run/source': full } }
+  return { reference: `${transport}:/run/source${tag}`, tag, readable: { '/run/source': full } }
 }
 
 const localDigest = async (path: string): Promise<string> =>
