@@ -1,6 +1,21 @@
 import { describe, expect, it, test } from 'vitest'
-import { Output, ago, plural, table } from './output.ts'
+import { Output, ago, duration, plural, table } from './output.ts'
 import { type World, memoryIo } from './testing.ts'
+
+describe('duration', () => {
+  test.each([
+    [0, '0.0 s'],
+    [0.04, '0.0 s'],
+    [0.4, '0.4 s'],
+    [12.34, '12.3 s'],
+    [99.9, '99.9 s'],
+    [100, '1 min 40 s'],
+    [125.4, '2 min 5 s'],
+    [3600, '60 min 0 s'],
+  ])('%d seconds are %s', (seconds, words) => {
+    expect(duration(seconds)).toBe(words)
+  })
+})
 
 describe('table', () => {
   it('aligns columns, three spaces apart, and leaves nothing behind the last', () => {

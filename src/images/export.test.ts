@@ -142,40 +142,6 @@ describe('as a directory', () => {
   })
 })
 
-describe('as an archive', () => {
-  test('tar unpacks the root as it was', async () => {
-    const to = await target('root.tar')
-    await exportImage(world.store, image, 'tar', to, signal)
-    const root = await temporaryDir()
-    await exec('tar', [
-      '--extract',
-      '--file',
-      to,
-      '--directory',
-      root,
-      '--xattrs',
-      '--xattrs-include=*',
-      '--same-owner',
-      '--preserve-permissions',
-    ])
-    expect(await entriesIn(root)).toEqual(await readFileList(world.store, image.manifest))
-    expect(await besides(to)).toEqual(['root.tar'])
-  })
-
-  test('the same bytes every time', async () => {
-    const [one, other] = [await target('a.tar'), await target('b.tar')]
-    await exportImage(world.store, image, 'tar', one, signal)
-    await exportImage(world.store, image, 'tar', other, signal)
-    expect((await readFile(one)).equals(await readFile(other))).toBe(true)
-  })
-
-  test('whole or not at all', async () => {
-    const to = await target('root.tar')
-    await expect(exportImage(world.store, image, 'tar', to, AbortSignal.abort())).rejects.toThrow(/./)
-    expect(await besides(to)).toEqual([])
-  })
-})
-
 describe('as a container image', () => {
   test('skopeo reads it, with what it is', async () => {
     const to = await target('oci')

@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, realpath, rm } from 'node:fs/promises'
+import { appendFile, mkdtemp, readFile, realpath, rm } from 'node:fs/promises'
 import { createWriteStream } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -49,7 +49,7 @@ describe('a command that works', () => {
     expect(stdout.toString('utf8').trim()).toBe('00 ff 0a')
   })
 
-  test('has nothing on its input unless it is given something', async () => {
+  test('may get an empty input', async () => {
     expect((await exec('wc', ['-c'], { input: '' })).stdout.toString('utf8').trim()).toBe('0')
   })
 
@@ -112,18 +112,18 @@ describe('a command that fails', () => {
 })
 
 describe('output as it comes', () => {
-  test('both of its streams, in the order it wrote them, while it runs', async () => {
-    const dir = await temporaryDir()
-    const fifo = join(dir, 'fifo')
+  test('both of its streams, while it runs', async () => {
+    const fifo = join(await temporaryDir(), 'fifo')
     await exec('mkfifo', [fifo])
     let seen = ''
-    // It waits for the fifo after each line: only who is told at once can let it go on.
     const answers: Promise<unknown>[] = []
-    const { stdout } = await sh('for n in 1 2 3; do echo out$n; echo err$n >&2; read line < "$FIFO"; done', {
+    // It waits for an answer after each line: only who is told at once can let it go on.
+    const script = 'exec 3<> "$FIFO"; for n in 1 2 3; do echo out$n; echo err$n >&2; read line <&3; done'
+    const { stdout } = await sh(script, {
       env: { FIFO: fifo },
       onOutput: chunk => {
         seen += chunk.toString('utf8')
-        if (/err\d\n$/.test(seen)) answers.push(sh('echo go > "$FIFO"', { env: { FIFO: fifo } }))
+        if (chunk.toString('utf8').includes('err')) answers.push(appendFile(fifo, 'go on\n'))
       },
     })
     await Promise.all(answers)

@@ -41,7 +41,8 @@ export async function exec(command: string, args: readonly string[], options: Ex
     timeout: options.interactive ? 0 : (options.timeout ?? MINUTE),
     ...(options.cwd !== undefined && { cwd: options.cwd }),
     ...(options.env !== undefined && { env: { ...options.env } }),
-    ...(options.input !== undefined && { input: options.input }),
+    // Nobody is there to answer a question.
+    ...(options.input === undefined ? { stdin: 'ignore' as const } : { input: options.input }),
     ...(options.signal !== undefined && { cancelSignal: options.signal }),
     ...(options.interactive === true && { stdio: 'inherit' as const }),
     ...(options.onOutput !== undefined && { all: true, buffer: false }),

@@ -41,7 +41,11 @@ afterEach(async () => {
 /** {} stands for the canary. */
 const ARCHIVES: readonly (readonly [what: string, members: readonly Member[], message: string])[] = [
   ['a name with ..', [{ name: '../canary/evil' }], '"../canary/evil": it leads out of the root'],
-  ['a name with .. in the middle', [{ name: 'etc/../../canary/evil' }], '"etc/../../canary/evil": it leads out of the root'],
+  [
+    'a name with .. in the middle',
+    [{ name: 'etc/../../canary/evil' }],
+    '"etc/../../canary/evil": it leads out of the root',
+  ],
   [
     'a file behind a link',
     [{ name: 'etc', type: 'symlink', link: '{}' }, { name: 'etc/evil' }],
@@ -49,7 +53,10 @@ const ARCHIVES: readonly (readonly [what: string, members: readonly Member[], me
   ],
   [
     'a file in place of a link',
-    [{ name: 'a', type: 'symlink', link: '{}/secret' }, { name: 'a', content: 'evil' }],
+    [
+      { name: 'a', type: 'symlink', link: '{}/secret' },
+      { name: 'a', content: 'evil' },
+    ],
     '"a": an earlier member made it a symbolic link',
   ],
   [
@@ -70,7 +77,11 @@ const ARCHIVES: readonly (readonly [what: string, members: readonly Member[], me
     ],
     '"a": its target is behind the symbolic link "l"',
   ],
-  ['a device', [{ name: 'etc/disk', type: 'block', device: [8, 0] }], '"etc/disk": device nodes are allowed below dev/ only'],
+  [
+    'a device',
+    [{ name: 'etc/disk', type: 'block', device: [8, 0] }],
+    '"etc/disk": device nodes are allowed below dev/ only',
+  ],
   ['a root that is a link', [{ name: './', type: 'symlink', link: '{}' }], '"./": only a directory can be the root'],
 ]
 

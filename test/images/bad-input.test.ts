@@ -96,7 +96,11 @@ describe('a recipe', () => {
     ['packages for dnf', 'from: { dnf: 9 }', 'images/bad/image.yaml: an image from dnf needs packages'],
     ['a script', `${FROM}steps: [{ script: nowhere }]`, 'steps: there is no nowhere beside the recipe'],
     ['a file', `${FROM}files: { /etc/x: nowhere }`, 'files: there is no nowhere beside the recipe'],
-    ['a way to install packages', `${FROM}packages: [x]`, 'bad: packages: its base has neither apt nor rpm, so none can be installed'],
+    [
+      'a way to install packages',
+      `${FROM}packages: [x]`,
+      'bad: packages: its base has neither apt nor rpm, so none can be installed',
+    ],
     [
       'an owner',
       `${FROM}files: { /etc/x: { source: image.yaml, owner: slurm } }`,
@@ -213,7 +217,13 @@ describe('a step that fails', () => {
     { step: 'name: look, run: ls /nowhere', title: 'bad: look', ...look },
     { step: 'script: script', title: 'bad: script script', ...look },
     { step: 'modules: [failing]', title: 'bad: module failing', ...look },
-    { step: 'run: echo $NOPE', title: 'bad: run echo $NOPE', status: 2, command: '', said: 'NOPE: parameter not set\n' },
+    {
+      step: 'run: echo $NOPE',
+      title: 'bad: run echo $NOPE',
+      status: 2,
+      command: '',
+      said: 'NOPE: parameter not set\n',
+    },
   ])('$step: is an error with the command, the end of its output and the log', async ({ step, title, ...found }) => {
     const { status, command, said } = found
     await lab.recipe('bad', `${FROM}steps: [{ ${step} }]\n`, { script: 'echo begins\nls /nowhere\n' })
@@ -229,7 +239,7 @@ describe('a step that fails', () => {
 
   it('after pages of output still says which command it was', async () => {
     await lab.recipe('bad', `${FROM}steps: [{ script: script }]\n`, {
-      script: "talk() { awk 'BEGIN { for (i = 0; i < 2000; i++) print \"line\", i; exit 4 }'; }\ntrue\ntalk\n",
+      script: 'talk() { awk \'BEGIN { for (i = 0; i < 2000; i++) print "line", i; exit 4 }\'; }\ntrue\ntalk\n',
     })
     expect(errorOf(await lab.fails('bad'))).toMatch(/^bad: script script failed with exit status 4: (talk|awk)/)
   })

@@ -95,7 +95,10 @@ describe('of an image that was built before', () => {
   })
 
   it('its base that has changed counts', async () => {
-    await lab.recipe('base', 'from: { directory: ../../../root }\noutputs: [squashfs]\nsteps: [{ run: touch /other }]\n')
+    await lab.recipe(
+      'base',
+      'from: { directory: ../../../root }\noutputs: [squashfs]\nsteps: [{ run: touch /other }]\n',
+    )
     const { made, built } = await madeBy()
     expect(made).toEqual(['run touch /other', 'files', 'first', 'script', 'second', 'prune', 'pack'])
     expect(Object.keys(await lab.list(built))).not.toContain('/base')

@@ -2,7 +2,6 @@ import { once } from 'node:events'
 import { watch } from 'node:fs'
 import { readFile, readdir } from 'node:fs/promises'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { exec } from '../../src/lib/exec.ts'
 import { CTRL_C, MUSTER, type Program, run, terminal } from '../cli/testing.ts'
 import { type Gate, startGate } from './gate.ts'
 import { TINY_RPMS, filePackage, rpmRepository } from './rpm.ts'
@@ -120,8 +119,7 @@ describe('a build that is killed while it', () => {
       `from: { dnf: 9 }\nrepositories: { tiny: { url: "${url}", trusted: true } }\npackages: [tiny-shell, tool]\n`
     await lab.recipe('fetched', from(`file://${packages}`))
     await lab.build('fetched')
-    const lock = lab.path('site/images/fetched/lock.json')
-    await exec('sed', ['-i', `s|file://${packages}|${gate.url}|`, lock])
+    await lab.recipe('fetched', from(gate.url))
     const other = lab.elsewhere('fetching')
     await using program = other.start(['image', 'build', 'fetched', '--locked'])
     const visitor = await gate.visitor()
@@ -138,7 +136,8 @@ describe('two builds of one image at once', () => {
     const programs = [here.start(['image', 'build', name, '--json']), here.start(['image', 'build', name, '--json'])]
     const visitors = [await gate.visitor(), await gate.visitor()]
     for (const visitor of visitors) visitor.open()
-    for (const program of programs) expect([await program.ended, program.stderr]).toEqual([0, expect.not.stringContaining('error:')])
+    for (const program of programs)
+      expect([await program.ended, program.stderr]).toEqual([0, expect.not.stringContaining('error:')])
     return programs as [Program, Program]
   }
   const digest = (program: Program): string => (JSON.parse(program.stdout) as Built).digest
@@ -179,7 +178,12 @@ describe('a disk that is full', () => {
   const LEFT = 'work: \nnew: \ntmp: \nno images yet: muster image build NAME\n'
 
   it.each([
-    ['a base is unpacked', '1m', 'from: { directory: ../../../root }\n', 'full: from directory: no space is left on the disk'],
+    [
+      'a base is unpacked',
+      '1m',
+      'from: { directory: ../../../root }\n',
+      'full: from directory: no space is left on the disk',
+    ],
     [
       'a step writes',
       '8m',

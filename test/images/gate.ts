@@ -38,7 +38,8 @@ export async function startGate(): Promise<Gate> {
   await once(server, 'listening')
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    visitor: () => new Promise(resolve => (come[0] === undefined ? waiting.push(resolve) : resolve(come.shift() as Visitor))),
+    visitor: () =>
+      new Promise(resolve => (come[0] === undefined ? waiting.push(resolve) : resolve(come.shift() as Visitor))),
     openForAll: () => void (isOpen = true),
     async [Symbol.asyncDispose]() {
       server.closeAllConnections()

@@ -69,8 +69,14 @@ describe('the lock', () => {
     const built = await lab.build('first')
     expect(built.lockFile).toBe(lockFile('first'))
     const text = await readFile(lockFile('first'), 'utf8')
-    const sha256 = createHash('sha256').update(await readFile(toolFile(1))).digest('hex')
-    const line = text.split('\n').find(one => one.includes('"tool"'))?.replace(/,$/, '').trim()
+    const sha256 = createHash('sha256')
+      .update(await readFile(toolFile(1)))
+      .digest('hex')
+    const line = text
+      .split('\n')
+      .find(one => one.includes('"tool"'))
+      ?.replace(/,$/, '')
+      .trim()
     expect(JSON.parse(line ?? '')).toMatchObject({ name: 'tool', version: '1-1', sha256, repository: 'tiny' })
     expect(await lockOf('first')).toMatchObject({
       schema: 'muster.lock/1',
@@ -95,9 +101,7 @@ describe('the lock', () => {
     const built = await other.build('first')
     expect(built.digest).toBe((await lab.build('first')).digest)
     expect(await other.cat(built, 'opt/tool')).toBe('1\n')
-    expect(mirror.asked.sort()).toEqual(
-      ['tiny-release', 'tiny-shell', 'tool'].map(name => `/${name}-1-1.${ARCH}.rpm`),
-    )
+    expect(mirror.asked.sort()).toEqual(['tiny-release', 'tiny-shell', 'tool'].map(name => `/${name}-1-1.${ARCH}.rpm`))
   })
 
   it('--update moves it, and says so', async () => {
@@ -286,5 +290,36 @@ describe('a repository that is signed', () => {
     const ran = await lab.fails('keyless')
     expect(errorOf(ran)).toBe('images/keyless/image.yaml: repositories.tiny: has no key')
     expect(hintOf(ran)).toBe('give the key that signs it with key:, or say trusted: true')
+  })
+})
+
+describe('an imported image that another one is built on', () => {
+  const importRoot = async (file: string): Promise<string> => {
+    await writeFile(lab.path('root/etc/version'), file)
+    const { stdout } = await lab.muster(['image', 'import', 'rescue', '--tree', lab.root, '--json'])
+    return (JSON.parse(stdout) as { digest: string }).digest
+  }
+  const version = async (flags: readonly string[] = []): Promise<string> =>
+    lab.cat(await lab.build('upon', flags), 'etc/version')
+
+  it('stays the one that was locked, until --update takes the newest', async () => {
+    await importRoot('one')
+    await lab.recipe('upon', 'from: { image: rescue }\noutputs: [squashfs]\n')
+    expect(await version()).toBe('one')
+    await importRoot('two')
+    await lab.recipe('upon', 'from: { image: rescue }\noutputs: [squashfs]\nsteps: [{ run: touch /etc/step }]\n')
+    expect(await version()).toBe('one')
+    expect(await version(['--update'])).toBe('two')
+  })
+
+  it('and is no longer here is an error that says what to do', async () => {
+    const digest = await importRoot('three')
+    expect(await version(['--update'])).toBe('three')
+    await lab.muster(['image', 'rm', `rescue@${digest}`, '--yes'])
+    await lab.muster(['image', 'gc', '--grace', '0s', '--unused', '0s'])
+    await lab.recipe('upon', 'from: { image: rescue }\noutputs: [squashfs]\nsteps: [{ run: touch /etc/other }]\n')
+    const ran = await lab.fails('upon')
+    expect(errorOf(ran)).toContain('rescue')
+    expect(hintOf(ran)).toContain('--update')
   })
 })

@@ -1,6 +1,7 @@
-import { chmod } from 'node:fs/promises'
+import { chmod, readdir } from 'node:fs/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Built, type Lab, makeLab } from './testing.ts'
+import { MUSTER, terminal } from '../cli/testing.ts'
+import { type Built, type Lab, errorOf, makeLab } from './testing.ts'
 
 const RECIPE = `
 from: { directory: ../../../root }
@@ -112,5 +113,27 @@ describe('the log of a build', () => {
     expect((await lab.build('demo')).isUnchanged).toBe(true)
     expect((await lab.muster(['image', 'log', 'demo'])).stdout).toContain('+ cat /etc/order /etc/placed\n')
     expect((await lab.muster(['image', 'log', `demo@${built.digest}`])).stdout).toContain('+ rm /etc/placed\n')
+  })
+})
+
+describe('--shell-on-failure', () => {
+  const recipe = 'from: { directory: ../../../root }\nsteps: [{ run: "echo 6 >/etc/half; false" }]\n'
+
+  it('opens a shell in the root as the step left it; the build fails all the same', async () => {
+    await lab.recipe('failing', recipe)
+    const words = ['image', 'build', 'failing', '--shell-on-failure', '--data', lab.data, '--site', lab.site]
+    await using program = terminal(`${MUSTER} ${words.join(' ')}`)
+    await program.says('this is its root')
+    program.type('echo "seven is $(($(cat /etc/half) + 1))"\r')
+    await program.says('seven is 7')
+    program.type('exit\r')
+    expect(await program.ended).toBe(1)
+    expect(program.plain).toContain('error: failing: run echo 6 >/etc/half; false failed with exit status 1: false')
+    expect(await readdir(lab.path('data/images/work'))).toEqual([])
+  })
+
+  it('needs a terminal', async () => {
+    const ran = await lab.fails('failing', ['--shell-on-failure'])
+    expect([ran.status, errorOf(ran)]).toEqual([2, '--shell-on-failure needs a terminal'])
   })
 })

@@ -32,7 +32,11 @@ function blocksOf({ name, type = 'file', link = '', content = '', mode, device =
   header.write('ustar\u000000', 257)
   octal(device[0], 329, 8)
   octal(device[1], 337, 8)
-  octal(header.reduce((sum, byte) => sum + byte, 0), 148, 7)
+  octal(
+    header.reduce((sum, byte) => sum + byte, 0),
+    148,
+    7,
+  )
   const body = Buffer.alloc(Math.ceil(Buffer.byteLength(content) / BLOCK) * BLOCK)
   body.write(content)
   return [header, body]

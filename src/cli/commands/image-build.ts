@@ -15,7 +15,7 @@ import { type BuildLog, openBuildLog } from '../../images/logs.ts'
 import { type Manifest, artefactOf } from '../../images/manifest.ts'
 import { openTree } from '../../images/open-tree.ts'
 import type { ImageStore } from '../../images/store/store.ts'
-import { recipeNames } from '../../site/render-recipe.ts'
+import { readRecipe, recipeNames } from '../../site/render-recipe.ts'
 import { openSite } from '../../site/site.ts'
 import { directorySource } from '../../site/source.ts'
 import { patiently } from '../ask.ts'
@@ -45,6 +45,7 @@ export async function build(call: Call<BuildFlags>): Promise<void> {
   const site = await openSite(await directorySource(dir))
   const names = call.rest.length > 0 ? call.rest : recipeNames(site)
   if (names.length === 0) throw new MusterError('RECIPE_UNKNOWN', 'the site has no recipes')
+  for (const name of names) readRecipe(site, name)
   const store = await imageStore(io, options)
   const results: unknown[] = []
   for (const name of names) {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { makeDirectory } from '../../lib/dirs.ts'
+import { exists, makeDirectory } from '../../lib/dirs.ts'
 import { MusterError } from '../../lib/errors.ts'
 import { exec } from '../../lib/exec.ts'
 import { didYouMean } from '../../lib/suggest.ts'
@@ -79,12 +79,12 @@ async function resolveFrom(
   const keys = request.sources.flatMap(source =>
     source.key === undefined ? [] : [[keyPath(source), source.key] as const],
   )
-  const local = localDirectories(request.sources.flatMap(source => source.urls)).map(dir => [dir, dir] as const)
+  const local = await localDirectories(request.sources.flatMap(source => source.urls))
   const { onOutput, ...quiet } = options
   const apt = async (args: readonly string[], how: SandboxOptions): Promise<string> => {
     const [command = '', ...rest] = args
     const argv = [command, ...APT_STATE, ...architecture(request.arch), ...rest]
-    const places = { readable: Object.fromEntries([...keys, ...local]), writable: { '/apt': state } }
+    const places = { readable: { ...Object.fromEntries(keys), ...local }, writable: { '/apt': state } }
     return (await withTool(undefined, argv, { ...how, ...places })).stdout.toString('utf8')
   }
   await apt(['apt-get', 'update', '--error-on=any'], { ...options, network: true }).catch((error: unknown) => {
@@ -118,8 +118,12 @@ export const keyFile = (source: AptSource): string =>
   `${source.name}${source.key?.endsWith('.gpg') === true ? '.gpg' : '.asc'}`
 
 /** Repositories on this machine are shown to the package manager where they are. */
-export const localDirectories = (urls: readonly string[]): string[] =>
-  urls.flatMap(url => (url.startsWith('file://') ? [decodeURI(url.slice('file://'.length))] : []))
+export async function localDirectories(urls: readonly string[]): Promise<Record<string, string>> {
+  const dirs = urls.flatMap(url => (url.startsWith('file://') ? [decodeURI(url.slice('file://'.length))] : []))
+  const found = await Promise.all(dirs.map(async dir => ((await exists(dir)) ? [[dir, dir] as const] : [])))
+  // One that is not there is for the package manager to complain about.
+  return Object.fromEntries(found.flat())
+}
 
 const APT_STATE = [
   'Dir::Etc::sourcelist=/dev/null',

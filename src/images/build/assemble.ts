@@ -12,6 +12,7 @@ import { installedPackages } from '../packages/installed.ts'
 import { packageListText } from '../packages/list.ts'
 import type { InstalledPackage } from '../packages/package.ts'
 import { sbomText } from '../sbom.ts'
+import { explainDisk } from '../store/disk.ts'
 import type { ImageStore } from '../store/store.ts'
 import { findKernel, versionOf } from './kernel.ts'
 import { type Lock, lockText } from './lock.ts'
@@ -108,7 +109,7 @@ export async function assembleImage(assembly: Assembly): Promise<Manifest> {
     }
   } catch (error) {
     report.end('failed')
-    throw error
+    throw explainDisk(error, store.dir)
   }
 }
 

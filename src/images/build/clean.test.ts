@@ -18,6 +18,11 @@ async function filesIn(root: string): Promise<string[]> {
     .sort()
 }
 
+const looks = async (path: string): Promise<string> => {
+  const { mode, uid, gid } = await stat(path)
+  return `${(mode & 0o7777).toString(8)} ${uid}:${gid}`
+}
+
 const LEFT_BEHIND = {
   logs: list('var/log/dpkg.log', 'var/log/apt/term.log', 'var/log/dnf.rpm.log', 'var/log/alternatives.log'),
   caches: list(
@@ -154,10 +159,6 @@ async function below() {
   await chown(join(root, 'srv/data'), 1000, 900)
   await chmod(join(root, 'srv/data'), 0o1777)
   return mergeLayers([{ root, ...(await scanLayer(root, 0)) }])
-}
-const looks = async (path: string): Promise<string> => {
-  const { mode, uid, gid } = await stat(path)
-  return `${(mode & 0o7777).toString(8)} ${uid}:${gid}`
 }
 
 describe('a directory of a layer', () => {

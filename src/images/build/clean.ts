@@ -1,5 +1,6 @@
 import { chmod, chown, lstat, mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { MusterError } from '../../lib/errors.ts'
 import type { MergedTree } from '../layers/merge.ts'
 
 /**
@@ -73,7 +74,8 @@ export async function cleanLayer(root: string): Promise<void> {
     await writeFile(machineId, '')
 }
 
-async function isPlainPath(root: string, path: string): Promise<boolean> {
+/** Whether every part of a path in a layer is a directory: below a link lies something else, perhaps outside. */
+export async function isPlainPath(root: string, path: string): Promise<boolean> {
   let here = root
   for (const name of path.split('/')) {
     here = join(here, name)
@@ -93,7 +95,11 @@ export async function makeLayerDirectory(upper: string, path: string, below: Mer
       () => true,
       () => false,
     )
-    if (!made) continue
+    if (!made) {
+      if (!(await lstat(target)).isDirectory())
+        throw new MusterError('BUILD_FAILED', `/${here} is not a directory`, { hint: '' })
+      continue
+    }
     const known = below.get(here)
     await chown(target, known?.uid ?? 0, known?.gid ?? 0)
     await chmod(target, known?.type === 'directory' ? known.mode : 0o755)

@@ -18,6 +18,8 @@ conf.logdir = "/dnf/log"
 conf.reposdir = []
 conf.pluginpath = []
 conf.install_weak_deps = False
+# Whoever asks wants to know what there is now.
+conf.metadata_expire = 0
 conf.substitutions["releasever"] = request["release"]
 conf.substitutions["arch"] = request["arch"]
 conf.substitutions["basearch"] = request["arch"]

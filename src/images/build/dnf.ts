@@ -80,7 +80,7 @@ export async function resolveDnf(
     repositories: Object.fromEntries(request.repositories.map(({ name, urls }) => [name, { urls }])),
     keep: Object.fromEntries(request.keep.map(({ name, version }) => [name, version])),
   }
-  const local = localDirectories(request.repositories.flatMap(({ urls }) => urls))
+  const local = await localDirectories(request.repositories.flatMap(({ urls }) => urls))
   const printed = await withTool(target, ['/usr/bin/python3', '/run/muster/dnf-resolve.py'], {
     ...quiet,
     network: true,
@@ -88,7 +88,7 @@ export async function resolveDnf(
     readable: {
       '/run/muster/dnf-resolve.py': RESOLVER,
       ...(await macros(request.state, request.database)),
-      ...Object.fromEntries(local.map(dir => [dir, dir])),
+      ...local,
     },
     writable: { '/dnf': request.state },
   }).catch((error: unknown) => {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { readFile, readdir, stat } from 'node:fs/promises'
+import { readFile, readdir, stat, utimes } from 'node:fs/promises'
 import { type IncomingMessage, type ServerResponse, createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -276,6 +276,7 @@ test('a directory of packages under their own names, no byte of which is copied'
   const { cache, fetch } = await emptyCache()
   await fetch(wanted('a.deb', 'aaa', server.url), wanted('b.deb', 'bbb', server.url))
   const dir = join(await temporaryDir(), 'archives/new')
+  await utimes(cache.pathOf(shaOf('aaa')), 1000, 1000)
   await cache.linkInto(dir, [
     { sha256: shaOf('aaa'), file: 'a_1.0_amd64.deb' },
     { sha256: shaOf('bbb'), file: 'b.deb' },
@@ -283,4 +284,6 @@ test('a directory of packages under their own names, no byte of which is copied'
   expect((await readdir(dir)).sort()).toEqual(['a_1.0_amd64.deb', 'b.deb'])
   const [here, there] = [await stat(join(dir, 'a_1.0_amd64.deb')), await stat(cache.pathOf(shaOf('aaa')))]
   expect(here.ino).toBe(there.ino)
+  // The time of last use, for who cleans up.
+  expect(there.mtimeMs).toBeGreaterThan(1_000_000)
 })

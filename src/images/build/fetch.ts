@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { link, mkdir, rename, rm, utimes } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { exists, makeDirectory } from '../../lib/dirs.ts'
 import { MusterError } from '../../lib/errors.ts'
-import { exec } from '../../lib/exec.ts'
 import { hashFile } from '../store/disk.ts'
+import { localDirectories } from './apt.ts'
+import { withTool } from './sandbox.ts'
 
 /** Something to download: known by its digest, to be had from any of these addresses. */
 export interface Wanted {
@@ -62,31 +63,11 @@ export class PackageCache {
       const config = fetched.map(
         item => `url = ${quoted(item.urls[at] ?? '')}\noutput = ${quoted(join(temporary, item.sha256))}\n`,
       )
-      const curl = [
-        '--parallel',
-        '--parallel-max',
-        '8',
-        '--fail',
-        '--location',
-        '--retry',
-        '2',
-        '--connect-timeout',
-        '20',
-      ]
-      const limits = [
-        '--proto',
-        '=http,https,ftp,file',
-        '--proto-redir',
-        '=http,https',
-        '--speed-time',
-        '60',
-        '--speed-limit',
-        '1',
-      ]
-      const format = ['--silent', '--write-out', '%{filename_effective}\\t%{http_code}\\t%{exitcode}\\t%{errormsg}\\n']
-      const { stdout } = await exec('curl', [...curl, ...limits, ...format, '--config', '-'], {
+      const { stdout } = await withTool(undefined, [...CURL, '--write-out', REPORT, '--config', '-'], {
         input: config.join(''),
-        timeout: 0,
+        network: true,
+        readable: await localDirectories(fetched.map(item => dirname(item.urls[at] ?? ''))),
+        writable: { [temporary]: temporary },
         allow: Array.from({ length: 255 }, (_, code) => code + 1),
         ...(signal && { signal }),
       })
@@ -135,5 +116,11 @@ export class PackageCache {
     }
   }
 }
+
+const CURL = [
+  ...'curl --silent --fail --location --parallel --parallel-max 8 --retry 2 --connect-timeout 20'.split(' '),
+  ...'--speed-time 60 --speed-limit 1 --proto =http,https,ftp,file --proto-redir =http,https'.split(' '),
+]
+const REPORT = '%{filename_effective}\\t%{http_code}\\t%{exitcode}\\t%{errormsg}\\n'
 
 const quoted = (text: string): string => `"${text.replaceAll(/["\\]/g, '\\$&')}"`

@@ -14,10 +14,10 @@ import {
 import { join, sep } from 'node:path'
 import { MusterError } from '../../lib/errors.ts'
 import { createRenderer } from '../../lib/template.ts'
-import { compareNames, parentOf } from '../../lib/tree/entry.ts'
+import { type SymlinkEntry, compareNames, parentOf } from '../../lib/tree/entry.ts'
 import type { Plain } from '../../site/paths.ts'
 import type { Recipe } from '../../site/recipe.ts'
-import type { MergedTree } from '../layers/merge.ts'
+import { type MergedTree, resolveIn } from '../layers/merge.ts'
 import { makeLayerDirectory } from './clean.ts'
 import { digestOf, digestOfFiles } from './inputs.ts'
 import type { Stage } from './stage.ts'
@@ -58,13 +58,16 @@ export async function filesStage(recipeDir: string, recipe: Recipe, context: Pla
       const users = await idsIn(tree, 'etc/passwd')
       const groups = await idsIn(tree, 'etc/group')
       const renderer = createRenderer()
+      // Links that the recipe itself places are followed inside the image as well, never on this machine.
+      const links = new Map<string, SymlinkEntry>()
+      const resolve = (path: string): string => resolveIn(at => links.get(at) ?? tree.get(at), path)
       for (const placement of placements) {
         const uid = idOf(users, placement.owner, 'user', placement.target)
         const gid = idOf(groups, placement.group, 'group', placement.target)
         const place = async (source: string, target: string): Promise<void> => {
           const stat = await lstat(source)
           if (stat.isDirectory()) {
-            const path = tree.resolve(target)
+            const path = resolve(target)
             const isNew = tree.get(path)?.type !== 'directory'
             await makeLayerDirectory(upper, path, tree)
             if (isNew) await chown(join(upper, path), uid, gid)
@@ -72,13 +75,15 @@ export async function filesStage(recipeDir: string, recipe: Recipe, context: Pla
               await place(join(source, name), `${target}/${name.endsWith('.j2') ? name.slice(0, -'.j2'.length) : name}`)
             return
           }
-          const path = join(tree.resolve(parentOf(target.slice(1))), target.slice(target.lastIndexOf('/') + 1))
+          const path = join(resolve(parentOf(target.slice(1))), target.slice(target.lastIndexOf('/') + 1))
           await makeLayerDirectory(upper, parentOf(path), tree)
           const full = join(upper, path)
           await rm(full, { recursive: true, force: true })
           if (stat.isSymbolicLink()) {
-            await symlink(await readlink(source), full)
+            const leadsTo = await readlink(source)
+            await symlink(leadsTo, full)
             await lchown(full, uid, gid)
+            links.set(path, { type: 'symlink', path, target: leadsTo, mode: 0o777, uid, gid, mtime: 0 })
             return
           }
           const content = await readFile(source)

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type Lock, type LockedPackage, lockText, parseLock } from './lock.ts'
+import { type Lock, type LockedPackage, lockText, lockedIdentity, parseLock, withAddresses } from './lock.ts'
 
 const HEX = 'ab'.repeat(32)
 
@@ -83,6 +83,48 @@ test('so is any', () => {
       expect(parseLock(lockText(lock))).toEqual(lock)
     }),
   )
+})
+
+describe('mirrors may change without moving a lock', () => {
+  const set = {
+    request: HEX,
+    repositories: {
+      debian: { urls: ['http://old.example/debian'], suite: 'bookworm' },
+      extra: { urls: ['http://extra.example/'] },
+    },
+    packages: [PACKAGE],
+  }
+  const moved = withAddresses(set, [
+    { name: 'debian', urls: ['http://new.example/debian', 'http://other.example/debian'] },
+    { name: 'unrelated', urls: ['http://unrelated.example/'] },
+  ])
+
+  test('the same packages from where they are to be had now', () => {
+    expect(moved).toEqual({
+      ...set,
+      repositories: {
+        debian: { urls: ['http://new.example/debian', 'http://other.example/debian'], suite: 'bookworm' },
+        extra: { urls: ['http://extra.example/'] },
+      },
+    })
+    expect(set.repositories.debian.urls).toEqual(['http://old.example/debian'])
+  })
+
+  test('is the same lock, and so it is at another time', () => {
+    const lock: Lock = { schema: LOCK.schema, time: LOCK.time, base: set, packages: set }
+    const other: Lock = { ...lock, time: '2027-01-01T00:00:00Z', base: moved, packages: moved }
+    expect(lockedIdentity(other)).toEqual(lockedIdentity(lock))
+  })
+
+  test.each<readonly [string, Partial<Lock>]>([
+    ['another package', { packages: { ...set, packages: [{ ...PACKAGE, sha256: 'cd'.repeat(32) }] } }],
+    ['one more', { packages: { ...set, packages: [PACKAGE, PACKAGE] } }],
+    ['another base', { base: { ...set, packages: [] } }],
+    ['a base of another kind', { base: { request: HEX, pin: 'sha256:1' } }],
+  ])('is another one with %s', (_, change) => {
+    const lock: Lock = { schema: LOCK.schema, time: LOCK.time, base: set, packages: set }
+    expect(lockedIdentity({ ...lock, ...change })).not.toEqual(lockedIdentity(lock))
+  })
 })
 
 describe('no lock of ours', () => {

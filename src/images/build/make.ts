@@ -32,6 +32,8 @@ export class LayerMaker {
   readonly #known = new Map<string, StackedLayer>()
   readonly #reported = new Set<string>()
   #count = 0
+  /** The last command a script showed before running it. */
+  #command: string | undefined
 
   constructor(options: MakerOptions) {
     this.#options = options
@@ -57,6 +59,7 @@ export class LayerMaker {
       return known
     }
     report.begin(stage.image, stage.title)
+    this.#command = undefined
     try {
       const made = await this.#make(stage, lower)
       this.#known.set(stage.key, made)
@@ -66,7 +69,7 @@ export class LayerMaker {
     } catch (error) {
       report.end('failed')
       signal.throwIfAborted()
-      throw explained(stage, error)
+      throw explained(stage, error, this.#command)
     }
   }
 
@@ -87,7 +90,14 @@ export class LayerMaker {
       upper,
       scratch,
       overlay: { layers: lower.map(layer => layer.root), upper, work: overlayWork, mountPoint },
-      sandbox: { signal, env: buildEnvironment(stage.time), onOutput: chunk => report.output(chunk) },
+      sandbox: {
+        signal,
+        env: buildEnvironment(stage.time),
+        onOutput: chunk => {
+          report.output(chunk)
+          this.#command = lastCommand(chunk) ?? this.#command
+        },
+      },
     }
     try {
       await stage.make(stageWork)
@@ -110,7 +120,15 @@ export const buildEnvironment = (time: number): Record<string, string> => ({
   TZ: 'UTC',
 })
 
-function explained(stage: PlannedStage, error: unknown): unknown {
+/** With sh -x a script shows each command before it runs it: the last one is the one that failed. */
+const lastCommand = (chunk: Buffer): string | undefined =>
+  chunk
+    .toString('utf8')
+    .split('\n')
+    .findLast(line => /^\++ /.test(line))
+    ?.replace(/^\++ /, '')
+
+function explained(stage: PlannedStage, error: unknown, command: string | undefined): unknown {
   if (!(error instanceof MusterError) || error.code !== 'EXEC_FAILED') return error
   const { details } = error
   const here = `${stage.image}: ${stage.title}`
@@ -123,8 +141,6 @@ function explained(stage: PlannedStage, error: unknown): unknown {
       cause: error,
       hint: 'name one on ext4, xfs, btrfs or tmpfs with --data; not one inside a container',
     })
-  // With sh -x the last command shown is the one that failed.
-  const command = details.findLast(line => /^\++ /.test(line))?.replace(/^\++ /, '')
   const how = /: ([^:]+)$/.exec(messageOf(error))?.[1] ?? 'failed'
   return new MusterError('BUILD_FAILED', `${here} ${how}${command === undefined ? '' : `: ${command}`}`, {
     details,

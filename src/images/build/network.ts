@@ -1,6 +1,6 @@
 import { lstat, mkdir, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { makeLayerDirectory } from './clean.ts'
+import { isPlainPath, makeLayerDirectory } from './clean.ts'
 import type { StageWork } from './stage.ts'
 
 /**
@@ -22,6 +22,8 @@ export async function networkFiles(
   return {
     readable: { [`/${path}`]: outside },
     async tidy() {
+      // The step may have put a link where the directory was.
+      if (!(await isPlainPath(work.upper, dirname(path)))) return
       const stat = await lstat(placed).catch(() => undefined)
       // A step that wrote one of its own keeps it.
       if (stat?.isFile() === true && stat.size === 0) await rm(placed)

@@ -1,4 +1,4 @@
-import { chmod, copyFile, mkdir, readFile, readdir, symlink, writeFile } from 'node:fs/promises'
+import { chmod, copyFile, mkdir, readFile, readdir, stat, symlink, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -6,7 +6,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { MusterError } from '../../lib/errors.ts'
 import { type ExecResult, exec } from '../../lib/exec.ts'
 import { directoryOf, temporaryDir, writeFiles } from '../../site/testing.ts'
-import { type Overlay, inRoot, withTool } from './sandbox.ts'
+import { type Overlay, inRoot, makeMountPoints, withTool } from './sandbox.ts'
 
 /** A root of one static program. */
 async function busyboxRoot(dir: string): Promise<string> {
@@ -275,6 +275,22 @@ describe('with a tool of this machine', () => {
     ])
     expect([...(await readdir(join(dir, 'tmp'))), ...(await readdir(join(dir, 'run')))]).toEqual([])
   })
+})
+
+test('an empty directory that is to be a live target has the right places for it, whatever the umask', async () => {
+  const dir = await temporaryDir()
+  const umask = process.umask(0o077)
+  try {
+    await makeMountPoints(dir)
+  } finally {
+    process.umask(umask)
+  }
+  const modes = await Promise.all(
+    (await readdir(dir))
+      .sort()
+      .map(async name => `${name} ${((await stat(join(dir, name))).mode & 0o7777).toString(8)}`),
+  )
+  expect(modes).toEqual(['dev 755', 'proc 755', 'run 755', 'tmp 1777'])
 })
 
 describe('files from outside', () => {

@@ -1,5 +1,6 @@
 import { chmod, mkdir } from 'node:fs/promises'
 import { dirname, join, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { MusterError } from '../../lib/errors.ts'
 import { type ExecOptions, type ExecResult, exec, quoteCommand } from '../../lib/exec.ts'
 
@@ -9,7 +10,7 @@ import { type ExecOptions, type ExecResult, exec, quoteCommand } from '../../lib
  * mounted is mounted inside those namespaces: they end with their processes, and those end with ours, however it ends.
  *
  *     inRoot   sees the image's tree as /                     steps, package scripts
- *     withTool sees the host's /usr and /etc read-only,       mmdebstrap, dnf, umoci, apt
+ *     withTool sees the host's programs (/usr) read-only,     mmdebstrap, dnf, umoci, apt
  *              and the image's tree as /target
  */
 export interface Overlay {
@@ -51,18 +52,43 @@ const words = (text: string): string[] => text.trim().split(/\s+/)
 const ISOLATED = words(`
   --die-with-parent --unshare-pid --unshare-ipc --unshare-uts --hostname build --clearenv --cap-drop ALL`)
 
-const IN_ROOT = words(`
-  --dev /dev --proc /proc --perms 1777 --tmpfs /tmp --tmpfs /run --cap-add CAP_MKNOD`)
+/** A /proc of the sandbox's own processes; what in it is the machine's can be read at most. */
+const proc = (at: string): string[] =>
+  words(`--proc ${at}
+  --ro-bind /proc/sys ${at}/sys --ro-bind-try /proc/sysrq-trigger ${at}/sysrq-trigger
+  --ro-bind-try /proc/irq ${at}/irq --ro-bind-try /proc/bus ${at}/bus --ro-bind-try /proc/fs ${at}/fs
+  --ro-bind-try /dev/null ${at}/kcore --ro-bind-try /dev/null ${at}/timer_list`)
+
+const IN_ROOT = words('--dev /dev --perms 1777 --tmpfs /tmp --tmpfs /run --cap-add CAP_MKNOD')
 
 const TOOLS = words(`
-  --ro-bind /usr /usr --ro-bind /etc /etc
+  --ro-bind /usr /usr
   --symlink usr/bin /bin --symlink usr/sbin /sbin --symlink usr/lib /lib --symlink usr/lib64 /lib64
-  --perms 1777 --tmpfs /tmp --tmpfs /run --tmpfs /var --dir /var/lib/dpkg --dir /var/tmp --dir /root --proc /proc --dev /dev`)
+  --perms 1777 --tmpfs /tmp --tmpfs /run --tmpfs /var --dir /var/lib/dpkg --dir /var/tmp --dir /root --dev /dev`)
 
-const LIVE_TARGET = words(`
-  --proc /target/proc --tmpfs /target/dev --tmpfs /target/run --perms 1777 --tmpfs /target/tmp
+/** Of this machine's settings what its programs need to run; neither its users nor its secrets. */
+const SETTINGS = words(`
+  alternatives ansible crypto-policies debian_version dnf dpkg ld.so.cache ld.so.conf ld.so.conf.d localtime magic
+  nsswitch.conf os-release perl python3 python3.11 python3.12 python3.13 rpm ssl/openssl.cnf`)
+/** And to find others; its package manager's settings may hold passwords, and are shown where no script can look. */
+const NETWORK_SETTINGS = words('resolv.conf hosts host.conf gai.conf services protocols ssl/certs ca-certificates pki')
+const MIRROR_SETTINGS = words('apt containers')
+
+const USERS = fileURLToPath(new URL('etc', import.meta.url))
+
+function settings({ network = false, live = false }: SandboxOptions): string[] {
+  const names = [...SETTINGS, ...(network ? NETWORK_SETTINGS : []), ...(live ? [] : MIRROR_SETTINGS)]
+  const shown = names.flatMap(name => ['--ro-bind-try', `/etc/${name}`, `/etc/${name}`])
+  return [...shown, '--ro-bind', `${USERS}/passwd`, '/etc/passwd', '--ro-bind', `${USERS}/group`, '/etc/group']
+}
+
+const LIVE_TARGET = [
+  ...proc('/target/proc'),
+  ...words(`
+  --tmpfs /target/dev --tmpfs /target/run --perms 1777 --tmpfs /target/tmp
   --dev-bind /dev/null /target/dev/null --dev-bind /dev/zero /target/dev/zero --dev-bind /dev/full /target/dev/full
-  --dev-bind /dev/random /target/dev/random --dev-bind /dev/urandom /target/dev/urandom --dev-bind /dev/tty /target/dev/tty`)
+  --dev-bind /dev/random /target/dev/random --dev-bind /dev/urandom /target/dev/urandom --dev-bind /dev/tty /target/dev/tty`),
+]
 
 /** `target` becomes /. Packages may carry device nodes, hence CAP_MKNOD. */
 export async function inRoot(
@@ -70,7 +96,7 @@ export async function inRoot(
   argv: readonly string[],
   options: SandboxOptions = {},
 ): Promise<ExecResult> {
-  return run(overlayOf(target), ['--bind', dirOf(target), '/', ...IN_ROOT], argv, options)
+  return run(overlayOf(target), ['--bind', dirOf(target), '/', ...IN_ROOT, ...proc('/proc')], argv, options)
 }
 
 /** `target` becomes /target: a tree of layers, or a directory. */
@@ -80,7 +106,9 @@ export async function withTool(
   options: SandboxOptions = {},
 ): Promise<ExecResult> {
   const bound = target === undefined ? [] : ['--bind', dirOf(target), '/target']
-  return run(overlayOf(target), [...TOOLS, ...bound, ...(options.live === true ? LIVE_TARGET : [])], argv, options)
+  // What only unpacks may make the device nodes it finds; what runs scripts may not.
+  const more = options.live === true ? LIVE_TARGET : ['--cap-add', 'CAP_MKNOD']
+  return run(overlayOf(target), [...TOOLS, ...settings(options), ...proc('/proc'), ...bound, ...more], argv, options)
 }
 
 /** An empty directory needs these before it becomes a live target: made by the sandbox, /tmp would be root's alone. */

@@ -84,7 +84,8 @@ function named({ entry, layer }: Place, firstNames: Map<string, string>): Entry 
 
 const MAX_LINKS = 40
 
-function resolveIn(get: (path: string) => Entry | undefined, path: string): string {
+/** Where a path leads when links are followed inside the tree; nothing outside is ever looked at. */
+export function resolveIn(get: (path: string) => Entry | undefined, path: string): string {
   let hops = 0
   const done: string[] = []
   const rest = path.split('/').filter(Boolean)

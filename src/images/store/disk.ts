@@ -60,6 +60,7 @@ export async function moveInto(file: string, target: string): Promise<void> {
 
 /** The same error in the user's terms where the disk is to blame. */
 export function explainDisk(error: unknown, directory: string): unknown {
-  if (!isErrno(error, 'ENOSPC') && !isErrno(error, 'EDQUOT')) return error
+  const said = error instanceof MusterError && error.details.some(line => /No space left on device/i.test(line))
+  if (!said && !isErrno(error, 'ENOSPC') && !isErrno(error, 'EDQUOT')) return error
   return new MusterError('DISK_FULL', `${directory}: no space is left on the disk`, { cause: error })
 }

@@ -14,6 +14,12 @@ export class ByteStream {
     return this.#position
   }
 
+  /** Whether nothing more comes. */
+  async isAtEnd(): Promise<boolean> {
+    while (this.#chunk.length === 0) if (!(await this.#load())) return true
+    return false
+  }
+
   async take(length: number): Promise<Buffer> {
     const taken = Buffer.allocUnsafe(length)
     for (let filled = 0; filled < length;) {

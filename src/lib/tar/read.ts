@@ -15,16 +15,25 @@ interface Extension {
   readonly longLink?: string
 }
 
+export interface TarOptions {
+  /** Layers of container images may lack the two blocks of zeros; their digest tells whether they are whole. */
+  readonly mayJustEnd?: boolean
+}
+
 /**
  * The members of a tar archive in ustar, GNU or pax format, their content skipped. Whatever the tools that may extract
  * it read in different ways is refused, so that what is checked here is what gets extracted there.
  */
-export async function* readTarHeaders(stream: AsyncIterable<Uint8Array>): AsyncGenerator<TarMember> {
+export async function* readTarHeaders(
+  stream: AsyncIterable<Uint8Array>,
+  options: TarOptions = {},
+): AsyncGenerator<TarMember> {
   const bytes = new ByteStream(stream)
   try {
     let defaults: PaxFields = {}
     let extension: Extension = {}
     for (;;) {
+      if (options.mayJustEnd === true && isEmpty(extension) && (await bytes.isAtEnd())) return
       const header = parseHeader(await bytes.take(BLOCK), bytes.position - BLOCK)
       if (header === 'end') {
         if (!isEmpty(extension)) throw invalidArchive('the archive ends in the middle of a member')

@@ -36,9 +36,9 @@ export async function existing(facts: BaseFacts, path: string, kind: string): Pr
 }
 
 /** What a tool could not read: the archive is to blame, not the tool. */
-export const damaged = (error: unknown, reference: string): unknown =>
+export const damaged = (error: unknown, reference: string, kind: string): unknown =>
   error instanceof MusterError
-    ? new MusterError('ARCHIVE_INVALID', `${reference} is damaged, or not what it is said to be`, {
+    ? new MusterError('ARCHIVE_INVALID', `${reference} is damaged or no ${kind}`, {
         details: error.details.slice(-5),
         cause: error,
       })

@@ -55,10 +55,10 @@ export async function ociBase(facts: BaseFacts, reference: string): Promise<Pinn
         ]
         await skopeo(copy, { ...sandbox, readable: source.readable, writable: { '/run/layout': layout } }).catch(
           (error: unknown) => {
-            throw isRemote ? unreachable(error, reference) : damaged(error, reference)
+            throw isRemote ? unreachable(error, reference) : damaged(error, reference, 'container image')
           },
         )
-        for (const layer of await layersIn(layout)) await checkTar(layer, sandbox)
+        for (const layer of await layersIn(layout)) await checkTar(layer, sandbox, { mayJustEnd: true })
         await withTool(
           upper,
           ['umoci', '--log=error', 'raw', 'unpack', '--image', '/run/layout:image', '/target/root'],
@@ -67,7 +67,7 @@ export async function ociBase(facts: BaseFacts, reference: string): Promise<Pinn
             readable: { '/run/layout': layout },
           },
         ).catch((error: unknown) => {
-          throw damaged(error, reference)
+          throw damaged(error, reference, 'container image')
         })
         await flatten(upper)
       },

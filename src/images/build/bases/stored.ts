@@ -39,6 +39,6 @@ export async function unpackSquashfs(file: string, target: string, sandbox: Sand
       readable: { '/run/image.squashfs': file },
     },
   ).catch((error: unknown) => {
-    throw damaged(error, file)
+    throw damaged(error, file, 'squashfs')
   })
 }

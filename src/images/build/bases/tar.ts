@@ -3,7 +3,7 @@ import { PassThrough, type Readable } from 'node:stream'
 import { MusterError } from '../../../lib/errors.ts'
 import { exec } from '../../../lib/exec.ts'
 import { checkArchive } from '../../../lib/tar/check.ts'
-import { readTarHeaders } from '../../../lib/tar/read.ts'
+import { type TarOptions, readTarHeaders } from '../../../lib/tar/read.ts'
 import { hashFile } from '../../store/disk.ts'
 import { type SandboxOptions, withTool } from '../sandbox.ts'
 import { type BaseFacts, type PinnedBase, existing } from './base.ts'
@@ -54,11 +54,15 @@ async function unpackTar(file: string, target: string, sandbox: SandboxOptions):
 }
 
 /** Refuses an archive that would touch anything outside the directory it is unpacked into; says what decompresses it. */
-export async function checkTar(file: string, sandbox: SandboxOptions): Promise<string | undefined> {
+export async function checkTar(
+  file: string,
+  sandbox: SandboxOptions,
+  options: TarOptions = {},
+): Promise<string | undefined> {
   const program = await decompressor(file)
   const stream =
     program === undefined ? createReadStream(file, { highWaterMark: 1 << 20 }) : decompressed(program, file, sandbox)
-  await checkArchive(readTarHeaders(stream))
+  await checkArchive(readTarHeaders(stream, options))
   return program
 }
 
