@@ -1,6 +1,6 @@
 import { copyFile, mkdir, open, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
-import { makeDirectory } from '../lib/dirs.ts'
+import { exists, makeDirectory } from '../lib/dirs.ts'
 import { MusterError } from '../lib/errors.ts'
 import { writeOciLayout } from '../lib/oci/layout.ts'
 import { writeTar } from '../lib/tar/write.ts'
@@ -38,7 +38,11 @@ export async function exportImage(
   await makeDirectory(dirname(target))
   if (format === 'directory') return exportDirectory(store, image, target)
   await using open = await openTree(store, image.manifest, signal)
-  if (format === 'tar') return exportTar(open.tree, target, signal)
+  if (format === 'tar') {
+    // Awaited here: the tree is gone when this function returns.
+    await exportTar(open.tree, target, signal)
+    return
+  }
   const { arch, created } = image.manifest
   await writeOciLayout(open.tree, target, {
     arch,
@@ -84,6 +88,10 @@ async function exportDirectory(store: ImageStore, { manifest }: ResolvedImage, t
 }
 
 async function exportTar(tree: Parameters<typeof writeTar>[0], target: string, signal: AbortSignal): Promise<void> {
+  if (await exists(target))
+    throw new MusterError('FILE_UNWRITABLE', `${target} is there already`, {
+      hint: 'name a file that is not there yet',
+    })
   const temporary = `${target}.new-${process.pid}`
   const handle = await open(temporary, 'wx')
   try {

@@ -14,6 +14,7 @@ import type { BuildReport } from './build/report.ts'
 import { requireTools } from './build/tools.ts'
 import { openWorkDir } from './build/workdir.ts'
 import { FILE_NAMES } from './export.ts'
+import { NAME } from '../site/values.ts'
 import { LayerCache } from './layers/cache.ts'
 import { type Artefact, type ArtefactType, type Digest, Manifest } from './manifest.ts'
 import type { ImageStore } from './store/store.ts'
@@ -38,12 +39,16 @@ export interface ImportOptions {
 
 /** Gives what was built elsewhere a manifest, so that it can be booted, compared and built upon like our own. */
 export async function importImage(options: ImportOptions): Promise<{ digest: Digest; manifest: Manifest }> {
+  if (!NAME.test(options.name))
+    throw new MusterError('USAGE', `${JSON.stringify(options.name)} is not a name for an image`, {
+      hint: 'lower-case letters, digits, - and _',
+    })
   const manifest = options.source.kind === 'exported' ? await readExported(options) : await assemble(options)
   return { digest: await options.store.publish(manifest), manifest }
 }
 
 /** A directory of `muster image export`: every file is held against the manifest before anything is published. */
-async function readExported({ store, source, cwd }: ImportOptions): Promise<Manifest> {
+async function readExported({ store, source, cwd, name }: ImportOptions): Promise<Manifest> {
   const dir = resolve(cwd, source.path)
   const text = await readFile(join(dir, 'manifest.json'), 'utf8').catch((error: unknown) => {
     throw new MusterError('ARCHIVE_INVALID', `${source.path} holds no manifest.json`, {
@@ -53,6 +58,10 @@ async function readExported({ store, source, cwd }: ImportOptions): Promise<Mani
   })
   const parsed = Manifest.safeParse(jsonOf(text))
   if (!parsed.success) throw new MusterError('ARCHIVE_INVALID', `${source.path}/manifest.json is no manifest of ours`)
+  if (parsed.data.name !== name)
+    throw new MusterError('USAGE', `${source.path} is the image ${parsed.data.name}, not ${name}`, {
+      hint: `its name is part of its digest: muster image import ${parsed.data.name} …`,
+    })
   for (const { type, sha256 } of parsed.data.artefacts) {
     const blob = await adoptFile(store, join(dir, FILE_NAMES[type]))
     if (blob.sha256 !== sha256)

@@ -143,12 +143,12 @@ describe('output as it comes', () => {
 
   test('the end of it comes with the failure, from whichever stream it was', async () => {
     let seen = ''
-    const error = await failureOf(
-      sh('seq 100; echo "the disk is full" >&2; exit 1', { onOutput: chunk => (seen += chunk.toString('utf8')) }),
-    )
-    expect(error.details.length).toBe(15)
-    expect(error.details).toContain('the disk is full')
-    expect(seen).toContain('1\n2\n3\n')
+    const note = (chunk: Buffer): void => void (seen += chunk.toString('utf8'))
+    const error = await failureOf(sh('echo unpacking; echo "the disk is full" >&2; exit 1', { onOutput: note }))
+    expect([...error.details].sort()).toEqual(['the disk is full', 'unpacking'])
+    expect(seen.split('\n').sort()).toEqual(['', 'the disk is full', 'unpacking'])
+    const { details } = await failureOf(sh('seq 100; exit 1', { onOutput: note }))
+    expect(details).toEqual(Array.from({ length: 15 }, (_, at) => String(86 + at)))
   })
 
   test('of one endless line the end', async () => {

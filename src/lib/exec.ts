@@ -42,7 +42,8 @@ export async function exec(command: string, args: readonly string[], options: Ex
     ...(options.cwd !== undefined && { cwd: options.cwd }),
     ...(options.env !== undefined && { env: { ...options.env } }),
     // Nobody is there to answer a question.
-    ...(options.input === undefined ? { stdin: 'ignore' as const } : { input: options.input }),
+    ...(options.input !== undefined && { input: options.input }),
+    ...(options.input === undefined && options.interactive !== true && { stdin: 'ignore' as const }),
     ...(options.signal !== undefined && { cancelSignal: options.signal }),
     ...(options.interactive === true && { stdio: 'inherit' as const }),
     ...(options.onOutput !== undefined && { all: true, buffer: false }),

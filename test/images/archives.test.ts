@@ -3,6 +3,7 @@ import { lstat, mkdir, readFile, readdir, writeFile } from 'node:fs/promises'
 import { gzipSync } from 'node:zlib'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { exec } from '../../src/lib/exec.ts'
+import type { Ran } from '../cli/testing.ts'
 import { layerFile, writeImage } from './oci.ts'
 import { type Member, tarBytes } from './tar.ts'
 import { type Lab, errorOf, hintOf, makeLab, mountsBelow, writeTree } from './testing.ts'
@@ -28,7 +29,9 @@ const state = async (): Promise<string> => {
   return JSON.stringify([lists, ...(await Promise.all(texts))])
 }
 
-afterEach(async () => {
+afterEach(nothingTouched)
+
+async function nothingTouched(): Promise<void> {
   expect(await state()).toBe(names)
   expect(await readdir(canary)).toEqual(['secret'])
   expect(await readFile(`${canary}/secret`, 'utf8')).toBe('of this machine\n')
@@ -36,7 +39,7 @@ afterEach(async () => {
   expect(await readdir(lab.path('data/images/work'))).toEqual([])
   expect(await readdir(lab.path('data/images/tmp'))).toEqual([])
   expect(await mountsBelow(lab.dir)).toEqual([])
-})
+}
 
 /** {} stands for the canary. */
 const ARCHIVES: readonly (readonly [what: string, members: readonly Member[], message: string])[] = [
@@ -190,6 +193,11 @@ describe('what an archive may bring', () => {
   })
 })
 
+async function failsFrom(reference: string): Promise<Ran> {
+  await lab.recipe('broken', `from: { oci: "${reference}" }\noutputs: [squashfs]\n`)
+  return lab.fails('broken')
+}
+
 describe('a container image', () => {
   const layer = tarBytes([{ name: 'etc/file', content: 'x'.repeat(1000) }])
   let number = 0
@@ -198,15 +206,10 @@ describe('a container image', () => {
     await writeImage(dir, 'one', [layer])
     return dir
   }
-  const fails = async (reference: string) => {
-    await lab.recipe('broken', `from: { oci: "${reference}" }\noutputs: [squashfs]\n`)
-    return lab.fails('broken')
-  }
-
   it('with a layer of another digest is refused', async () => {
     const dir = await layout()
     await writeFile(layerFile(dir, layer), gzipSync(tarBytes([{ name: 'etc/evil', content: 'x'.repeat(1000) }])))
-    const ran = await fails(`oci:${dir}`)
+    const ran = await failsFrom(`oci:${dir}`)
     expect(errorOf(ran)).toBe(`oci:${dir} is damaged or no container image`)
     expect(ran.stderr).toMatch(/digest|size/i)
   })
@@ -214,18 +217,18 @@ describe('a container image', () => {
   it('without a layer is refused', async () => {
     const dir = await layout()
     await exec('rm', [layerFile(dir, layer)])
-    expect(errorOf(await fails(`oci:${dir}`))).toBe(`oci:${dir} is damaged or no container image`)
+    expect(errorOf(await failsFrom(`oci:${dir}`))).toBe(`oci:${dir} is damaged or no container image`)
   })
 
   it('of a tag that is not there is refused', async () => {
     const dir = await layout()
-    expect((await fails(`oci:${dir}:two`)).stderr).toMatch(/no descriptor found for reference.*two/)
+    expect((await failsFrom(`oci:${dir}:two`)).stderr).toMatch(/no descriptor found for reference.*two/)
   })
 
   it('that removes the directory it is unpacked in is refused', async () => {
     const dir = lab.path('whiteout')
     await writeImage(dir, 'one', [tarBytes([{ name: '.wh...' }])])
-    expect(errorOf(await fails(`oci:${dir}`))).toBe('".wh...": it removes the directory it is in, or the one above')
+    expect(errorOf(await failsFrom(`oci:${dir}`))).toBe('".wh...": it removes the directory it is in, or the one above')
   })
 
   it('whose archive writes through a link is refused', async () => {
@@ -234,7 +237,7 @@ describe('a container image', () => {
       { name: 'blobs/evil', content: 'evil' },
     ]
     await writeFile(lab.path('evil-oci.tar'), tarBytes(members))
-    expect(errorOf(await fails('oci-archive:../../../evil-oci.tar'))).toBe(
+    expect(errorOf(await failsFrom('oci-archive:../../../evil-oci.tar'))).toBe(
       '"blobs/evil": it would be written through the symbolic link "blobs"',
     )
   })
@@ -243,17 +246,17 @@ describe('a container image', () => {
     const dir = await layout()
     await mkdir(lab.path('elsewhere'))
     await exec('sh', ['-c', 'mv "$1"/blobs "$2"/; ln -s "$2"/blobs "$1"/blobs', 'sh', dir, lab.path('elsewhere')])
-    expect((await fails(`oci:${dir}`)).status).toBe(1)
+    expect((await failsFrom(`oci:${dir}`)).status).toBe(1)
   })
 
   it('that is not there is an error that says where paths begin', async () => {
-    const ran = await fails('oci-archive:nowhere.tar')
+    const ran = await failsFrom('oci-archive:nowhere.tar')
     expect(errorOf(ran)).toBe('from: there is no archive nowhere.tar')
     expect(hintOf(ran)).toBe('paths are relative to the folder of the recipe')
   })
 
   it('of a registry that does not answer is an error that names it', async () => {
-    const ran = await fails('docker://127.0.0.1:1/tiny:1')
+    const ran = await failsFrom('docker://127.0.0.1:1/tiny:1')
     expect(errorOf(ran)).toBe('cannot read docker://127.0.0.1:1/tiny:1')
     expect(hintOf(ran)).toBe('check the address and the network, or name another mirror')
   })

@@ -55,14 +55,16 @@ const state = async (): Promise<string> => {
 
 beforeEach(() => rm(lab.path('site/images/bad'), { recursive: true, force: true }))
 
-afterEach(async () => {
+afterEach(nothingTouched)
+
+async function nothingTouched(): Promise<void> {
   expect(await state()).toBe(names)
   const found = [await readdir(canary), await readFile(`${canary}/secret`, 'utf8')]
   await makeCanary()
   expect(found).toEqual([['resolv.conf', 'secret'], 'of this machine\n'])
   expect(await readdir(lab.path('data/images/work'))).toEqual([])
   expect(await mountsBelow(lab.dir)).toEqual([])
-})
+}
 
 describe('a recipe', () => {
   it.each([
@@ -168,12 +170,12 @@ describe('a template that cannot be rendered', () => {
   })
 })
 
-describe('packages', () => {
-  const from = (url: string, packages: string): string =>
-    `from: { dnf: 9 }\nrepositories: { tiny: { url: "${url}", trusted: true } }\npackages: [${packages}]\n`
+const fromDnf = (url: string, packages: string): string =>
+  `from: { dnf: 9 }\nrepositories: { tiny: { url: "${url}", trusted: true } }\npackages: [${packages}]\n`
 
+describe('packages', () => {
   it('that are not there are named, with what was perhaps meant', async () => {
-    await lab.recipe('bad', from(`file://${lab.path('rpms')}`, 'tiny-shel, slurm'))
+    await lab.recipe('bad', fromDnf(`file://${lab.path('rpms')}`, 'tiny-shel, slurm'))
     const ran = await lab.fails('bad')
     expect(errorOf(ran)).toBe(
       'tiny-shel is in none of the repositories — did you mean tiny-shell?; slurm is in none of the repositories',
@@ -183,7 +185,7 @@ describe('packages', () => {
   })
 
   it('that exclude each other are named', async () => {
-    await lab.recipe('bad', from(`file://${lab.path('rpms')}`, 'tiny-shell, one, two'))
+    await lab.recipe('bad', fromDnf(`file://${lab.path('rpms')}`, 'tiny-shell, one, two'))
     const ran = await lab.fails('bad')
     expect(errorOf(ran)).toBe('the packages cannot be installed together')
     expect(ran.stderr).toMatch(/one.*conflicts with two/)
@@ -193,7 +195,7 @@ describe('packages', () => {
     ['a port where nobody listens', 'http://127.0.0.1:1/x', /127\.0\.0\.1:1|tiny/],
     ['a directory that is not there', 'file:///nonexistent', /nonexistent|tiny/],
   ])('from %s are an error that says so', async (_, url, said) => {
-    await lab.recipe('bad', from(url, 'tiny-shell'))
+    await lab.recipe('bad', fromDnf(url, 'tiny-shell'))
     const ran = await lab.fails('bad')
     expect(errorOf(ran)).toBe('a package repository cannot be read')
     expect(ran.stderr).toMatch(said)

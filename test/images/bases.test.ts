@@ -68,8 +68,7 @@ beforeAll(async () => {
   const repositories = `repositories: { tiny: { url: "file://${lab.path('rpms')}", trusted: true } }`
   await lab.recipe('dnf', `from: { dnf: 9 }\n${repositories}\npackages: [tiny-shell]\noutputs: [squashfs]\n`)
 
-  for (const each of [lab, other])
-    expect(await each.muster(['image', 'import', 'rescue', '--tree', lab.root])).toMatchObject({ status: 0 })
+  for (const each of [lab, other]) await each.muster(['image', 'import', 'rescue', '--tree', lab.root])
   first = await buildAll(lab)
   second = await buildAll(other)
 }, 120_000)

@@ -38,8 +38,14 @@ const madeBy = async (): Promise<{ made: string[]; built: Built }> => {
 describe('of an image that was built before', () => {
   it('the first time, everything is made', () => {
     expect(start.stages).toEqual({
-      ...{ 'from directory': 'made', 'run touch /base': 'made' },
-      ...{ files: 'made', first: 'made', script: 'made', second: 'made', prune: 'made', pack: 'made' },
+      'from directory': 'made',
+      'run touch /base': 'made',
+      files: 'made',
+      first: 'made',
+      script: 'made',
+      second: 'made',
+      prune: 'made',
+      pack: 'made',
     })
     expect(start.isUnchanged).toBe(false)
   })

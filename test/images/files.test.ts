@@ -116,15 +116,15 @@ describe('values of the site', () => {
   })
 })
 
-describe('/etc/image-release', () => {
-  const release = async (one: Built) =>
-    Object.fromEntries(
-      (await lab.cat(one, 'etc/image-release'))
-        .trim()
-        .split('\n')
-        .map(line => line.split('=')),
-    )
+const release = async (one: Built) =>
+  Object.fromEntries(
+    (await lab.cat(one, 'etc/image-release'))
+      .trim()
+      .split('\n')
+      .map(line => line.split('=')),
+  )
 
+describe('/etc/image-release', () => {
   it('says which recipe at which commit it is, and that something was not committed: the lock', async () => {
     const commit = (await git(lab.site, 'rev-parse', 'HEAD')).trim()
     expect(await release(built)).toEqual({

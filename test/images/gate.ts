@@ -8,7 +8,7 @@ export interface Visitor {
   /** Lets it go on. */
   open(): void
   /** Resolves when it has gone, let through or killed. */
-  readonly gone: Promise<void>
+  readonly gone: Promise<unknown>
 }
 
 export interface Gate extends AsyncDisposable {
@@ -24,11 +24,14 @@ export async function startGate(): Promise<Gate> {
   const waiting: ((visitor: Visitor) => void)[] = []
   let isOpen = false
   const server = createServer((request: IncomingMessage, response: ServerResponse) => {
-    if (isOpen) return void response.end('open\n')
+    if (isOpen) {
+      response.end('open\n')
+      return
+    }
     const visitor = {
       path: request.url ?? '',
       open: () => void response.end('open\n'),
-      gone: once(response, 'close').then(() => {}),
+      gone: once(response, 'close'),
     }
     const next = waiting.shift()
     if (next === undefined) come.push(visitor)

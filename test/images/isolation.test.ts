@@ -64,7 +64,7 @@ try processes sh -c 'cat /proc/[0-9]*/cmdline | tr "\\\\0" " "'
 try hostname hostname other
 # What is written is what stands there already: were it to work, nothing would change.
 for file in sys/kernel/core_pattern sys/vm/swappiness irq/default_smp_affinity; do
-  try "set-\$(echo $file | tr / _)" sh -c "read -r old </proc/$file; echo \\"\\$old\\" >/proc/$file"
+  try "set-$(echo $file | tr / _)" sh -c "read -r old </proc/$file; echo \\"\\$old\\" >/proc/$file"
 done
 try sysrq test -w /proc/sysrq-trigger
 try capabilities grep -E '^(Cap|NoNewPrivs)' /proc/self/status
@@ -74,8 +74,8 @@ try self sh -c 'echo evil >>/run/muster/probe'
 for dir in / /dev /tmp /run /dev/shm /home; do
   mknod $dir/zeros c 1 5
   mknod $dir/disk b 7 0
-  try "zero-\$(echo $dir | tr / _)" head -c 1 $dir/zeros
-  try "disk-\$(echo $dir | tr / _)" head -c 1 $dir/disk
+  try "zero-$(echo $dir | tr / _)" head -c 1 $dir/zeros
+  try "disk-$(echo $dir | tr / _)" head -c 1 $dir/disk
   rm $dir/zeros $dir/disk
 done
 # Neither may keep the build waiting, nor outlive it.

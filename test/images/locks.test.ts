@@ -55,6 +55,7 @@ const recipe = (packages = 'tiny-shell, tool', url = mirror.url): string =>
   `from: { dnf: 9 }\nrepositories: { tiny: { url: "${url}", trusted: true } }\n` +
   `packages: [${packages}]\noutputs: [squashfs]\n`
 
+const sha256Of = (content: Buffer): string => createHash('sha256').update(content).digest('hex')
 const lockFile = (name: string): string => lab.path('site/images', name, 'lock.json')
 const lockOf = async (name: string): Promise<Lock> => JSON.parse(await readFile(lockFile(name), 'utf8')) as Lock
 const versions = async (name: string): Promise<Record<string, string>> =>
@@ -69,9 +70,7 @@ describe('the lock', () => {
     const built = await lab.build('first')
     expect(built.lockFile).toBe(lockFile('first'))
     const text = await readFile(lockFile('first'), 'utf8')
-    const sha256 = createHash('sha256')
-      .update(await readFile(toolFile(1)))
-      .digest('hex')
+    const sha256 = sha256Of(await readFile(toolFile(1)))
     const line = text
       .split('\n')
       .find(one => one.includes('"tool"'))
@@ -220,9 +219,8 @@ describe('a package that was locked', () => {
     mirror.instead.set(`/tool-1-1.${ARCH}.rpm`, wrong)
     const other = fresh()
     const ran = await other.fails('altered')
-    const sha256 = (content: Buffer): string => createHash('sha256').update(content).digest('hex')
     expect(errorOf(ran)).toBe('cannot fetch tool 1-1')
-    expect(ran.stderr).toContain(`tool 1-1: has digest ${sha256(wrong)}, expected ${sha256(bytes)}\n`)
+    expect(ran.stderr).toContain(`tool 1-1: has digest ${sha256Of(wrong)}, expected ${sha256Of(bytes)}\n`)
     expect(await other.images()).toEqual([])
     mirror.instead.clear()
     expect(await other.cat(await other.build('altered'), 'opt/tool')).toBe('1\n')
@@ -242,6 +240,10 @@ describe('of images on each other', () => {
   })
 })
 
+const from = (repositories: string, packages: string): string =>
+  `from: { dnf: 9 }\nrepositories: { ${repositories} }\npackages: [${packages}]\noutputs: [squashfs]\n`
+const signed = (dir: string, key: string): string => `{ url: "file://${lab.path(dir)}", key: ${key} }`
+
 describe('a repository that is signed', () => {
   let ada: SigningKey
   let bob: SigningKey
@@ -256,10 +258,6 @@ describe('a repository that is signed', () => {
     await ada[Symbol.asyncDispose]()
     await bob[Symbol.asyncDispose]()
   })
-  const from = (repositories: string, packages: string): string =>
-    `from: { dnf: 9 }\nrepositories: { ${repositories} }\npackages: [${packages}]\noutputs: [squashfs]\n`
-  const signed = (dir: string, key: string): string => `{ url: "file://${lab.path(dir)}", key: ${key} }`
-
   it('is taken with its key', async () => {
     await lab.recipe('signed', from(`tiny: ${signed('signed', 'ada.asc')}`, 'tiny-shell'), { 'ada.asc': ada.text })
     expect(await lab.cat(await lab.build('signed'), 'etc/tiny-shell.conf')).toBe('configured\n')
@@ -293,15 +291,15 @@ describe('a repository that is signed', () => {
   })
 })
 
-describe('an imported image that another one is built on', () => {
-  const importRoot = async (file: string): Promise<string> => {
-    await writeFile(lab.path('root/etc/version'), file)
-    const { stdout } = await lab.muster(['image', 'import', 'rescue', '--tree', lab.root, '--json'])
-    return (JSON.parse(stdout) as { digest: string }).digest
-  }
-  const version = async (flags: readonly string[] = []): Promise<string> =>
-    lab.cat(await lab.build('upon', flags), 'etc/version')
+const importRoot = async (file: string): Promise<string> => {
+  await writeFile(lab.path('root/etc/version'), file)
+  const { stdout } = await lab.muster(['image', 'import', 'rescue', '--tree', lab.root, '--json'])
+  return (JSON.parse(stdout) as { digest: string }).digest
+}
+const version = async (flags: readonly string[] = []): Promise<string> =>
+  lab.cat(await lab.build('upon', flags), 'etc/version')
 
+describe('an imported image that another one is built on', () => {
   it('stays the one that was locked, until --update takes the newest', async () => {
     await importRoot('one')
     await lab.recipe('upon', 'from: { image: rescue }\noutputs: [squashfs]\n')

@@ -20,12 +20,13 @@ export async function startMirror(dir: string): Promise<Mirror> {
     const path = decodeURIComponent(request.url ?? '/')
     asked.push(path)
     const other = instead.get(path)
-    if (typeof other === 'number') return void response.writeHead(other).end()
-    if (other !== undefined) return void response.end(other)
-    readFile(join(dir, path)).then(
-      content => response.end(content),
-      () => response.writeHead(404).end(),
-    )
+    if (typeof other === 'number') response.writeHead(other).end()
+    else if (other !== undefined) response.end(other)
+    else
+      readFile(join(dir, path)).then(
+        content => response.end(content),
+        () => response.writeHead(404).end(),
+      )
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')

@@ -14,6 +14,9 @@ interface Descriptor {
 
 const digestOf = (bytes: Uint8Array): string => `sha256:${createHash('sha256').update(bytes).digest('hex')}`
 
+const type = (what: string): string => `application/vnd.oci.image.${what}`
+const json = (value: unknown): Buffer => Buffer.from(JSON.stringify(value))
+
 /** Adds an image of these layers (tar archives) to a layout, which is made if need be. */
 export async function writeImage(layout: string, tag: string, layers: readonly Uint8Array[]): Promise<void> {
   await mkdir(join(layout, 'blobs/sha256'), { recursive: true })
@@ -23,8 +26,6 @@ export async function writeImage(layout: string, tag: string, layers: readonly U
     await writeFile(join(layout, 'blobs', digest.replace(':', '/')), bytes)
     return { mediaType, digest, size: bytes.length }
   }
-  const type = (what: string): string => `application/vnd.oci.image.${what}`
-  const json = (value: unknown): Buffer => Buffer.from(JSON.stringify(value))
   const packed: Descriptor[] = []
   for (const layer of layers) packed.push(await put(type('layer.v1.tar+gzip'), gzipSync(layer)))
   const rootfs = { type: 'layers', diff_ids: layers.map(digestOf) }

@@ -47,6 +47,10 @@ export const filePackage = (name: string, version = '1', more: Partial<TinyRpm> 
   ...more,
 })
 
+const PREAMBLE = `%define debug_package %{nil}
+%define __os_install_post %{nil}
+%define _build_id_links none`
+
 function specOf({
   name,
   version = '1',
@@ -58,14 +62,16 @@ function specOf({
   post,
 }: TinyRpm): string {
   return [
-    ...['%define debug_package %{nil}', '%define __os_install_post %{nil}', '%define _build_id_links none'],
-    ...[`Name: ${name}`, `Version: ${version}`, 'Release: 1', `Summary: ${name}`, 'License: MIT', 'AutoReqProv: no'],
+    PREAMBLE,
+    `Name: ${name}\nVersion: ${version}\nRelease: 1\nSummary: ${name}\nLicense: MIT\nAutoReqProv: no`,
     ...(requires === undefined ? [] : [`Requires: ${requires}`]),
     ...(provides === undefined ? [] : [`Provides: ${provides}`]),
     ...(conflicts === undefined ? [] : [`Conflicts: ${conflicts}`]),
-    ...['%description', name, '%install', 'mkdir -p %{buildroot}', install],
+    `%description\n${name}\n%install\nmkdir -p %{buildroot}\n${install}`,
     ...(post === undefined ? [] : ['%post -p /usr/bin/sh', post]),
-    ...['%files', ...files, ''],
+    '%files',
+    ...files,
+    '',
   ].join('\n')
 }
 

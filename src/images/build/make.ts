@@ -6,6 +6,7 @@ import { type StackedLayer, mergeLayers } from '../layers/merge.ts'
 import { explainDisk } from '../store/disk.ts'
 import { cleanLayer } from './clean.ts'
 import type { BuildReport } from './report.ts'
+import { ShownCommands } from './shown-commands.ts'
 import type { Stage, StageWork } from './stage.ts'
 
 /** A stage with its place: what lies below it is in its key. */
@@ -32,8 +33,7 @@ export class LayerMaker {
   readonly #known = new Map<string, StackedLayer>()
   readonly #reported = new Set<string>()
   #count = 0
-  /** The last command a script showed before running it. */
-  #command: string | undefined
+  #commands = new ShownCommands()
 
   constructor(options: MakerOptions) {
     this.#options = options
@@ -59,7 +59,7 @@ export class LayerMaker {
       return known
     }
     report.begin(stage.image, stage.title)
-    this.#command = undefined
+    this.#commands = new ShownCommands()
     try {
       const made = await this.#make(stage, lower)
       this.#known.set(stage.key, made)
@@ -69,7 +69,7 @@ export class LayerMaker {
     } catch (error) {
       report.end('failed')
       signal.throwIfAborted()
-      throw explained(stage, error, this.#command)
+      throw explained(stage, error, this.#commands.last)
     }
   }
 
@@ -95,7 +95,7 @@ export class LayerMaker {
         env: buildEnvironment(stage.time),
         onOutput: chunk => {
           report.output(chunk)
-          this.#command = lastCommand(chunk) ?? this.#command
+          this.#commands.add(chunk)
         },
       },
     }
@@ -120,21 +120,14 @@ export const buildEnvironment = (time: number): Record<string, string> => ({
   TZ: 'UTC',
 })
 
-/** With sh -x a script shows each command before it runs it: the last one is the one that failed. */
-const lastCommand = (chunk: Buffer): string | undefined =>
-  chunk
-    .toString('utf8')
-    .split('\n')
-    .findLast(line => /^\++ /.test(line))
-    ?.replace(/^\++ /, '')
-
 function explained(stage: PlannedStage, error: unknown, command: string | undefined): unknown {
-  if (!(error instanceof MusterError) || error.code !== 'EXEC_FAILED') return error
+  if (!(error instanceof MusterError)) return error
   const { details } = error
   const here = `${stage.image}: ${stage.title}`
   const said = (pattern: RegExp): boolean => details.some(line => pattern.test(line))
-  if (said(/No space left on device/i))
+  if (error.code === 'DISK_FULL' || said(/No space left on device/i))
     return new MusterError('DISK_FULL', `${here}: no space is left on the disk`, { details, cause: error })
+  if (error.code !== 'EXEC_FAILED') return error
   if (said(/^mount: .*(wrong fs type|overlay)/))
     return new MusterError('BUILD_NEEDS', 'the data directory is on a file system that cannot hold layers', {
       details,

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { chmod, mkdir } from 'node:fs/promises'
 import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -53,11 +54,15 @@ const ISOLATED = words(`
   --die-with-parent --unshare-pid --unshare-ipc --unshare-uts --hostname build --clearenv --cap-drop ALL`)
 
 /** A /proc of the sandbox's own processes; what in it is the machine's can be read at most. */
-const proc = (at: string): string[] =>
-  words(`--proc ${at}
-  --ro-bind /proc/sys ${at}/sys --ro-bind-try /proc/sysrq-trigger ${at}/sysrq-trigger
-  --ro-bind-try /proc/irq ${at}/irq --ro-bind-try /proc/bus ${at}/bus --ro-bind-try /proc/fs ${at}/fs
-  --ro-bind-try /dev/null ${at}/kcore --ro-bind-try /dev/null ${at}/timer_list`)
+const proc = (at: string): string[] => [
+  ...['--proc', at],
+  ...MACHINE_WIDE.filter(name => existsSync(`/proc/${name}`)).flatMap(name => [
+    '--ro-bind',
+    `/proc/${name}`,
+    `${at}/${name}`,
+  ]),
+]
+const MACHINE_WIDE = ['sys', 'sysrq-trigger', 'irq', 'bus', 'fs', 'scsi', 'acpi']
 
 const IN_ROOT = words('--dev /dev --perms 1777 --tmpfs /tmp --tmpfs /run --cap-add CAP_MKNOD')
 
@@ -82,13 +87,10 @@ function settings({ network = false, live = false }: SandboxOptions): string[] {
   return [...shown, '--ro-bind', `${USERS}/passwd`, '/etc/passwd', '--ro-bind', `${USERS}/group`, '/etc/group']
 }
 
-const LIVE_TARGET = [
-  ...proc('/target/proc'),
-  ...words(`
+const LIVE_TARGET = words(`
   --tmpfs /target/dev --tmpfs /target/run --perms 1777 --tmpfs /target/tmp
   --dev-bind /dev/null /target/dev/null --dev-bind /dev/zero /target/dev/zero --dev-bind /dev/full /target/dev/full
-  --dev-bind /dev/random /target/dev/random --dev-bind /dev/urandom /target/dev/urandom --dev-bind /dev/tty /target/dev/tty`),
-]
+  --dev-bind /dev/random /target/dev/random --dev-bind /dev/urandom /target/dev/urandom --dev-bind /dev/tty /target/dev/tty`)
 
 /** `target` becomes /. Packages may carry device nodes, hence CAP_MKNOD. */
 export async function inRoot(
@@ -107,7 +109,7 @@ export async function withTool(
 ): Promise<ExecResult> {
   const bound = target === undefined ? [] : ['--bind', dirOf(target), '/target']
   // What only unpacks may make the device nodes it finds; what runs scripts may not.
-  const more = options.live === true ? LIVE_TARGET : ['--cap-add', 'CAP_MKNOD']
+  const more = options.live === true ? [...proc('/target/proc'), ...LIVE_TARGET] : ['--cap-add', 'CAP_MKNOD']
   return run(overlayOf(target), [...TOOLS, ...settings(options), ...proc('/proc'), ...bound, ...more], argv, options)
 }
 
@@ -156,7 +158,9 @@ async function run(
     ...(options.interactive && { interactive: true }),
   }
   try {
-    return await exec('unshare', unshareArgs(overlay, command), execOptions)
+    // One stream, so that what is printed stays in its order.
+    const told = options.onOutput === undefined ? command : ['sh', '-c', 'exec "$@" 2>&1', 'sh', ...command]
+    return await exec('unshare', unshareArgs(overlay, told), execOptions)
   } catch (error) {
     throw inner(error, argv)
   }

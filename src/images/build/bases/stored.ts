@@ -24,8 +24,18 @@ export async function storedBase(store: ImageStore, name: string, from: { file: 
     stage: pin => ({
       title: `from image ${name}`,
       inputs: { squashfs: (pin as { squashfs: string }).squashfs },
-      make: ({ upper, sandbox }) =>
-        unpackSquashfs(store.pathOf((pin as { squashfs: string }).squashfs), upper, sandbox),
+      make: async ({ upper, sandbox }) => {
+        const { squashfs } = pin as { squashfs: string }
+        if (!(await store.has(squashfs)))
+          throw new MusterError(
+            'IMAGE_UNKNOWN',
+            `the image ${name} that ${from.file.replace('image.yaml', 'lock.json')} names is no longer here`,
+            {
+              hint: 'bring it back with pull or import, or take the newest with --update',
+            },
+          )
+        await unpackSquashfs(store.pathOf(squashfs), upper, sandbox)
+      },
     }),
   }
 }
