@@ -30,6 +30,7 @@ beforeAll(async () => {
   await link(join(root, 'etc/motd'), join(root, 'etc/welcome'))
   await symlink('../etc/motd', join(root, 'dir/link'))
   await exec('mkfifo', [join(root, 'dir/fifo')])
+  await exec('mknod', [join(root, 'dir/null'), 'c', '1', '3'])
   await exec('setfattr', ['-n', 'user.note', '-v', 'x', join(root, 'bin/tool')])
   await exec('find', [root, '-exec', 'touch', '--no-dereference', '--date=@1700000000', '{}', '+'])
   const { store } = world
@@ -139,6 +140,49 @@ describe('as a directory', () => {
     const to = await target('out')
     await expect(exportImage(world.store, { ...image, manifest }, 'directory', to, signal)).rejects.toThrow('ENOENT')
     expect(await besides(to)).toEqual([])
+  })
+})
+
+describe('as an archive', () => {
+  test('tar unpacks the root as it was', async () => {
+    const to = await target('root.tar')
+    await exportImage(world.store, image, 'tar', to, signal)
+    const root = await temporaryDir()
+    await exec('tar', [
+      '--extract',
+      '--file',
+      to,
+      '--directory',
+      root,
+      '--xattrs',
+      '--xattrs-include=*',
+      '--same-owner',
+      '--preserve-permissions',
+    ])
+    expect(await entriesIn(root)).toEqual(await readFileList(world.store, image.manifest))
+    expect(await besides(to)).toEqual(['root.tar'])
+  })
+
+  test('the same bytes every time', async () => {
+    const [one, other] = [await target('a.tar'), await target('b.tar')]
+    await exportImage(world.store, image, 'tar', one, signal)
+    await exportImage(world.store, image, 'tar', other, signal)
+    expect((await readFile(one)).equals(await readFile(other))).toBe(true)
+  })
+
+  test('whole or not at all', async () => {
+    const to = await target('root.tar')
+    await expect(exportImage(world.store, image, 'tar', to, AbortSignal.abort())).rejects.toThrow(/./)
+    expect(await besides(to)).toEqual([])
+  })
+
+  test('not over something that is there', async () => {
+    const to = join(await temporaryDir(), 'root.tar')
+    await writeFile(to, 'precious')
+    expect(await failureOf(() => exportImage(world.store, image, 'tar', to, signal))).toBe(
+      `FILE_UNWRITABLE: ${to} is there already`,
+    )
+    expect(await readFile(to, 'utf8')).toBe('precious')
   })
 })
 

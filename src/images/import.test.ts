@@ -215,6 +215,13 @@ describe('what cannot be imported', () => {
     expect(await world.store.names()).toEqual([])
   })
 
+  test.each(['', 'Tiny', '../tiny', 'a b'])('anything under the name %j', async name => {
+    await using world = await makeStore()
+    expect(await failureOf(() => importAs(world.store, name, { kind: 'tree', path: sources.tree }))).toBe(
+      `USAGE: ${JSON.stringify(name)} is not a name for an image`,
+    )
+  })
+
   test.each(['tar', 'squashfs'] as const)('a %s that is none', async kind => {
     await using world = await makeStore()
     const path = join(await temporaryDir(), 'rubbish')
@@ -246,6 +253,15 @@ describe('an image that was exported', () => {
     expect(found).toEqual({ digest, manifest })
     expect((await world.store.resolve('compute')).manifest).toEqual(manifest)
     expect(await problems(world.store)).toEqual([])
+  })
+
+  test('keeps its name: it is part of its digest', async () => {
+    const { dir } = await exported()
+    await using world = await makeStore()
+    expect(await failureOf(() => importAs(world.store, 'gpu', { kind: 'exported', path: dir }))).toBe(
+      `USAGE: ${dir} is the image compute, not gpu`,
+    )
+    expect(await world.store.names()).toEqual([])
   })
 
   test.each<readonly [string, (dir: string) => Promise<unknown>, RegExp]>([

@@ -55,6 +55,19 @@ test('a build that did nothing leaves none', async () => {
   expect(await readdir(join(store, 'logs/compute'))).toEqual([`${'1'.repeat(64)}.log`])
 })
 
+test('two builds of one image at once do not mix', async () => {
+  const store = await temporaryDir()
+  const [one, two] = [await openBuildLog(store, 'compute'), await openBuildLog(store, 'compute')]
+  one.write('one\n')
+  two.write('two\n')
+  one.write('one\n')
+  await one.close(ONE)
+  await two.close()
+  expect(await readBuildLog(store, 'compute', ONE)).toBe('one\none\n')
+  expect(await readBuildLog(store, 'compute')).toBe('two\n')
+  expect((await readdir(join(store, 'logs/compute'))).length).toBe(2)
+})
+
 test('each image and each name has its own', async () => {
   const store = await temporaryDir()
   await build(store, 'compute', 'one', ONE)

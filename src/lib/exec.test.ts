@@ -49,7 +49,8 @@ describe('a command that works', () => {
     expect(stdout.toString('utf8').trim()).toBe('00 ff 0a')
   })
 
-  test('may get an empty input', async () => {
+  test('has nothing to read unless it is given something: nobody is there to answer', async () => {
+    expect((await exec('wc', ['-c'])).stdout.toString('utf8').trim()).toBe('0')
     expect((await exec('wc', ['-c'], { input: '' })).stdout.toString('utf8').trim()).toBe('0')
   })
 

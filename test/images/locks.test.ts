@@ -3,7 +3,7 @@ import { copyFile, readFile, readdir, rename, rm, writeFile } from 'node:fs/prom
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { DEAD, type Mirror, startMirror } from './mirror.ts'
-import { type SigningKey, TINY_RPMS, filePackage, listPackages, rpmRepository, signingKey } from './rpm.ts'
+import { type SigningKey, filePackage, listPackages, rpmRepository, signingKey } from './rpm.ts'
 import { type Lab, errorOf, hintOf, makeLab, tarOf } from './testing.ts'
 
 interface Lock {
@@ -25,7 +25,7 @@ let number = 0
 
 beforeAll(async () => {
   lab = await makeLab()
-  rpms = await rpmRepository(lab.path('rpms'), [...TINY_RPMS, filePackage('tool', '1'), filePackage('extra', '1')])
+  rpms = await rpmRepository(lab.path('rpms'), [filePackage('tool', '1'), filePackage('extra', '1')])
   newer = await rpmRepository(lab.path('newer'), [filePackage('tool', '2')])
   mirror = await startMirror(rpms)
 })
@@ -51,7 +51,7 @@ async function moveMirror({ keep = true } = {}): Promise<void> {
   await listPackages(rpms)
 }
 
-const recipe = (packages = 'tiny-shell, tool', url = mirror.url): string =>
+const recipe = (packages = 'tool', url = mirror.url): string =>
   `from: { dnf: 9 }\nrepositories: { tiny: { url: "${url}", trusted: true } }\n` +
   `packages: [${packages}]\noutputs: [squashfs]\n`
 
@@ -81,7 +81,7 @@ describe('the lock', () => {
       schema: 'muster.lock/1',
       packages: { repositories: { tiny: { urls: [mirror.url] } } },
     })
-    expect(await versions('first')).toEqual({ 'tiny-release': '1-1', 'tiny-shell': '1-1', tool: '1-1' })
+    expect(await versions('first')).toEqual({ tool: '1-1' })
   })
 
   it('is kept, byte for byte, and asks no mirror when all is there', async () => {
@@ -100,14 +100,14 @@ describe('the lock', () => {
     const built = await other.build('first')
     expect(built.digest).toBe((await lab.build('first')).digest)
     expect(await other.cat(built, 'opt/tool')).toBe('1\n')
-    expect(mirror.asked.sort()).toEqual(['tiny-release', 'tiny-shell', 'tool'].map(name => `/${name}-1-1.${ARCH}.rpm`))
+    expect(mirror.asked).toEqual([`/tool-1-1.${ARCH}.rpm`])
   })
 
   it('--update moves it, and says so', async () => {
     await moveMirror()
     const built = await lab.build('first', ['--update'])
     expect(built.lockFile).toBe(lockFile('first'))
-    expect(await versions('first')).toEqual({ 'tiny-release': '1-1', 'tiny-shell': '1-1', tool: '2-1' })
+    expect(await versions('first')).toEqual({ tool: '2-1' })
     expect(await lab.cat(built, 'opt/tool')).toBe('2\n')
   })
 
@@ -115,16 +115,16 @@ describe('the lock', () => {
     await lab.recipe('more', recipe())
     await lab.build('more')
     await moveMirror()
-    await lab.recipe('more', recipe('tiny-shell, tool, extra'))
+    await lab.recipe('more', recipe('tool, extra'))
     const other = fresh()
     const built = await other.build('more')
-    expect(await versions('more')).toEqual({ extra: '1-1', 'tiny-release': '1-1', 'tiny-shell': '1-1', tool: '1-1' })
+    expect(await versions('more')).toEqual({ extra: '1-1', tool: '1-1' })
     expect(await other.cat(built, 'opt/tool')).toBe('1\n')
   })
 
   it('takes the version that a recipe names', async () => {
     await moveMirror()
-    await lab.recipe('exact', recipe('tiny-shell, tool=1'))
+    await lab.recipe('exact', recipe('tool=1'))
     await fresh().build('exact')
     expect(await versions('exact')).toMatchObject({ tool: '1-1' })
   })
@@ -151,7 +151,7 @@ describe('--locked', () => {
   it('builds what the lock says, and fails when the recipe asks for more', async () => {
     const built = await lab.build('frozen')
     expect((await fresh().build('frozen', ['--locked'])).digest).toBe(built.digest)
-    await lab.recipe('frozen', recipe('tiny-shell, tool, extra'))
+    await lab.recipe('frozen', recipe('tool, extra'))
     expect((await lab.fails('frozen', ['--locked'])).status).toBe(1)
   })
 
@@ -178,7 +178,7 @@ describe('a package that was locked', () => {
     ['a directory', () => `file://${rpms}`],
   ])('and is no longer to be had by %s is an error that says what to do', async (how, url) => {
     const name = `gone-by-${how === 'http' ? 'http' : 'file'}`
-    await lab.recipe(name, recipe('tiny-shell, tool', url()))
+    await lab.recipe(name, recipe('tool', url()))
     await lab.build(name)
     await moveMirror({ keep: false })
     const other = fresh()
@@ -250,17 +250,17 @@ describe('a repository that is signed', () => {
   beforeAll(async () => {
     ada = await signingKey(lab.path('ada'), 'ada')
     bob = await signingKey(lab.path('bob'), 'bob')
-    await rpmRepository(lab.path('signed'), TINY_RPMS, ada)
+    await rpmRepository(lab.path('signed'), [filePackage('tool')], ada)
     await rpmRepository(lab.path('others'), [filePackage('other')], bob)
-    await rpmRepository(lab.path('unsigned'), TINY_RPMS)
+    await rpmRepository(lab.path('unsigned'), [filePackage('tool')])
   })
   afterAll(async () => {
     await ada[Symbol.asyncDispose]()
     await bob[Symbol.asyncDispose]()
   })
   it('is taken with its key', async () => {
-    await lab.recipe('signed', from(`tiny: ${signed('signed', 'ada.asc')}`, 'tiny-shell'), { 'ada.asc': ada.text })
-    expect(await lab.cat(await lab.build('signed'), 'etc/tiny-shell.conf')).toBe('configured\n')
+    await lab.recipe('signed', from(`tiny: ${signed('signed', 'ada.asc')}`, 'tool'), { 'ada.asc': ada.text })
+    expect(await lab.cat(await lab.build('signed'), 'opt/tool')).toBe('1\n')
   })
 
   it.each([
@@ -269,7 +269,7 @@ describe('a repository that is signed', () => {
   ])('is refused %s', async (_, dir, key, said) => {
     const name = `refused-${dir}`
     const keys = { 'ada.asc': ada.text, 'bob.asc': bob.text }
-    await lab.recipe(name, from(`tiny: ${signed(dir, key)}`, 'tiny-shell'), keys)
+    await lab.recipe(name, from(`tiny: ${signed(dir, key)}`, 'tool'), keys)
     const ran = await lab.fails(name)
     expect(ran.stderr).toMatch(said)
     expect(await lab.images()).not.toContainEqual(expect.stringContaining(name))
@@ -277,14 +277,14 @@ describe('a repository that is signed', () => {
 
   it('is held against its own key, also beside one that is trusted without', async () => {
     const both = `tiny: { url: "file://${lab.path('unsigned')}", trusted: true }, others: ${signed('others', 'ada.asc')}`
-    await lab.recipe('mixed', from(both, 'tiny-shell, other'), { 'ada.asc': ada.text })
+    await lab.recipe('mixed', from(both, 'tool, other'), { 'ada.asc': ada.text })
     expect((await lab.fails('mixed')).stderr).toMatch(/key/i)
-    await lab.recipe('mixed', from(both.replace('ada.asc', 'bob.asc'), 'tiny-shell, other'), { 'bob.asc': bob.text })
+    await lab.recipe('mixed', from(both.replace('ada.asc', 'bob.asc'), 'tool, other'), { 'bob.asc': bob.text })
     expect(await lab.cat(await lab.build('mixed'), 'opt/other')).toBe('1\n')
   })
 
   it('without a key is only taken when the recipe says that it is trusted', async () => {
-    await lab.recipe('keyless', from(`tiny: { url: "file://${lab.path('signed')}" }`, 'tiny-shell'))
+    await lab.recipe('keyless', from(`tiny: { url: "file://${lab.path('signed')}" }`, 'tool'))
     const ran = await lab.fails('keyless')
     expect(errorOf(ran)).toBe('images/keyless/image.yaml: repositories.tiny: has no key')
     expect(hintOf(ran)).toBe('give the key that signs it with key:, or say trusted: true')

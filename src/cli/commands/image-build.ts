@@ -1,5 +1,6 @@
 import { arch as machineArch } from 'node:process'
-import { resolve } from 'node:path'
+import { mkdir } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
 import { MusterError } from '../../lib/errors.ts'
 import { humanSize } from '../../lib/size.ts'
 import { type BuiltImage, buildImages } from '../../images/build/build.ts'
@@ -97,7 +98,10 @@ async function openShell(io: Io, progress: Progress, work: StageWork, stage: Pla
   progress.pause()
   io.stderr.write(`${stage.image}: ${stage.title} failed; this is its root. exit ends the build.\n`)
   const { onOutput: _, ...sandbox } = work.sandbox
-  await inRoot(work.overlay, SHELL, { ...sandbox, ...atTerminal(io, stage.image) })
+  // An overlay that was mounted without syncing wants another work directory the next time.
+  const again = join(work.scratch, 'overlay')
+  await mkdir(again)
+  await inRoot({ ...work.overlay, work: again }, SHELL, { ...sandbox, ...atTerminal(io, stage.image) })
 }
 
 const SHELL = ['sh', '-c', 'exec $(command -v bash || command -v sh) -i']

@@ -2,7 +2,7 @@ import { chmod, chown, lstat, mkdir, readFile, readdir, stat, symlink, writeFile
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { exec } from '../../lib/exec.ts'
-import { directoryOf, temporaryDir, writeFiles } from '../../site/testing.ts'
+import { directoryOf, failureOf, temporaryDir, writeFiles } from '../../site/testing.ts'
 import { mergeLayers } from '../layers/merge.ts'
 import { scanLayer } from '../layers/scan.ts'
 import { cleanLayer, makeLayerDirectory } from './clean.ts'
@@ -190,6 +190,18 @@ describe('a directory of a layer', () => {
     await makeLayerDirectory(upper, 'srv/data', await below())
     expect(await looks(join(upper, 'srv'))).toBe('700 0:0')
     expect((await readdir(join(upper, 'srv'))).sort()).toEqual(['data', 'kept'])
+  })
+
+  test('is none where something else has its place', async () => {
+    const upper = await directoryOf({ 'srv/data': 'a file' })
+    await symlink('/etc', join(upper, 'link'))
+    const tree = await below()
+    expect(await failureOf(() => makeLayerDirectory(upper, 'srv/data/deep', tree))).toBe(
+      'BUILD_FAILED: /srv/data is not a directory',
+    )
+    expect(await failureOf(() => makeLayerDirectory(upper, 'link', tree))).toBe(
+      'BUILD_FAILED: /link is not a directory',
+    )
   })
 
   test('of nothing is the layer itself', async () => {

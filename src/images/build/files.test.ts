@@ -210,6 +210,21 @@ describe('a folder', () => {
   })
 })
 
+test('links the recipe places itself are followed inside the image, never on this machine', async () => {
+  const outside = await directoryOf({ x: 'precious' })
+  const placed = await place({
+    files: { '/opt': 'tree', '/opt/out/x': 'y', '/opt/lib/z': 'y' },
+    beside: { y: 'mine', 'tree/a': '' },
+    prepare: async recipe => {
+      await symlink(outside, join(recipe, 'tree/out'))
+      await symlink('/usr/lib', join(recipe, 'tree/lib'))
+    },
+  })
+  expect(await readFile(join(outside, 'x'), 'utf8')).toBe('precious')
+  expect(await placed.read(`${outside.slice(1)}/x`)).toBe('mine')
+  expect(placed.layer).toContain('usr/lib/z 644 0:0')
+})
+
 const rendered = async (text: string, context: Plain): Promise<string> =>
   (await place({ files: { '/etc/conf': 'conf.j2' }, beside: { 'conf.j2': text }, context })).read('etc/conf')
 

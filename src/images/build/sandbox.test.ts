@@ -210,14 +210,20 @@ const mask = (...bits: number[]): string =>
 describe('what root may do', () => {
   const STATUS = sh("grep -E '^(Cap(Prm|Eff)|NoNewPrivs)' /proc/self/status")
 
-  test('what the scripts of packages need, and no more, whatever they execute', async () => {
-    const [inside, tool] = [mask(...CAPABILITIES, MKNOD), mask(...CAPABILITIES)]
-    expect(await lines(inRoot(await root(), STATUS))).toEqual([
-      `CapPrm:\t${inside}`,
-      `CapEff:\t${inside}`,
-      'NoNewPrivs:\t1',
-    ])
-    expect(await lines(withTool(undefined, STATUS))).toEqual([`CapPrm:\t${tool}`, `CapEff:\t${tool}`, 'NoNewPrivs:\t1'])
+  test.each<readonly [string, (dir: string) => Promise<ExecResult>, string]>([
+    ['in a root', dir => inRoot(dir, STATUS), mask(...CAPABILITIES, MKNOD)],
+    ['a tool that unpacks', dir => withTool(dir, STATUS), mask(...CAPABILITIES, MKNOD)],
+    ['a tool that runs scripts', dir => withTool(dir, STATUS, { live: true }), mask(...CAPABILITIES)],
+  ])('what the scripts of packages need, and no more, whatever they execute: %s', async (_, status, usual) => {
+    expect(await lines(status(await root()))).toEqual([`CapPrm:\t${usual}`, `CapEff:\t${usual}`, 'NoNewPrivs:\t1'])
+  })
+
+  test('the settings of the kernel can be read and not changed', async () => {
+    const script = sh(
+      'cat /proc/sys/kernel/ostype; echo x > /proc/sys/kernel/hostname || echo x > /proc/sysrq-trigger || echo no',
+    )
+    expect(await said(inRoot(await root(), script))).toBe('Linux\nno\n')
+    expect(await said(withTool(undefined, script))).toBe('Linux\nno\n')
   })
 
   test('not even its own name can be changed', async () => {
@@ -238,17 +244,26 @@ describe('what root may do', () => {
 })
 
 describe('with a tool of this machine', () => {
-  test('its programs and settings are seen, and nothing else of it', async () => {
+  test('its programs are seen, and nothing else of it', async () => {
     const outside = await directoryOf({ secret: 'mine' })
-    const script = `ls /; cat /etc/passwd | head -1; cat ${outside}/secret 2>/dev/null; ls -A /root /var/tmp /tmp /run | grep -v : | tr -d '\\n'`
-    expect(await lines(withTool(undefined, sh(script)))).toEqual([
-      ...'bin dev etc lib lib64 proc root run sbin tmp usr var'.split(' '),
-      (await readFile('/etc/passwd', 'utf8')).split('\n')[0],
-    ])
+    const script = `ls /; cat ${outside}/secret 2>/dev/null; ls -A /root /var/tmp /tmp /run | grep -v : | tr -d '\\n'`
+    expect(await lines(withTool(undefined, sh(script)))).toEqual(
+      'bin dev etc lib lib64 proc root run sbin tmp usr var'.split(' '),
+    )
+  })
+
+  test('of its settings what programs need; neither its users nor its secrets', async () => {
+    const script =
+      'cat /etc/passwd; ls /etc/shadow /etc/ssh /etc/ssl/private /etc/sudoers /etc/hosts 2>/dev/null || echo none'
+    expect(await said(withTool(undefined, sh(script)))).toMatch(/^root:x:0:0:root:\/root:\/bin\/sh\n(.*\n)*none\n$/)
+    expect(await said(withTool(undefined, sh('cat /etc/hosts'), { network: true }))).toBe(
+      await readFile('/etc/hosts', 'utf8'),
+    )
   })
 
   test('nothing of it can be changed', async () => {
-    const script = 'for f in /usr/x /etc/x; do touch $f 2>/dev/null && echo changed $f; done; echo done'
+    const script =
+      'for f in /usr/x /etc/passwd /etc/ld.so.cache; do (: >> $f) 2>/dev/null && echo changed $f; done; echo done'
     expect(await said(withTool(undefined, sh(script)))).toBe('done\n')
   })
 
@@ -313,11 +328,17 @@ describe('files from outside', () => {
 })
 
 describe('how it ends', () => {
-  test('what it gets and says', async () => {
+  test('what it gets', async () => {
     expect(await said(inRoot(await root(), ['cat'], { input: 'hello' }))).toBe('hello')
+    // Nobody is there to answer.
+    expect(await said(inRoot(await root(), ['cat']))).toBe('')
+  })
+
+  test('what it says, in the order it says it', async () => {
     let seen = ''
-    await inRoot(await root(), sh('echo out; echo err >&2'), { onOutput: chunk => (seen += chunk.toString('utf8')) })
-    expect(seen.split('\n').sort()).toEqual(['', 'err', 'out'])
+    const script = 'for n in 1 2 3 4 5; do echo out$n; echo err$n >&2; done'
+    await inRoot(await overlayOf([]), sh(script), { onOutput: chunk => (seen += chunk.toString('utf8')) })
+    expect(seen).toBe('out1\nerr1\nout2\nerr2\nout3\nerr3\nout4\nerr4\nout5\nerr5\n')
   })
 
   test('an exit status that is an answer', async () => {

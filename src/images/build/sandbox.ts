@@ -54,14 +54,12 @@ const ISOLATED = words(`
   --die-with-parent --unshare-pid --unshare-ipc --unshare-uts --hostname build --clearenv --cap-drop ALL`)
 
 /** A /proc of the sandbox's own processes; what in it is the machine's can be read at most. */
-const proc = (at: string): string[] => [
-  ...['--proc', at],
-  ...MACHINE_WIDE.filter(name => existsSync(`/proc/${name}`)).flatMap(name => [
-    '--ro-bind',
-    `/proc/${name}`,
-    `${at}/${name}`,
-  ]),
-]
+function proc(at: string): string[] {
+  const command = ['--proc', at]
+  for (const name of MACHINE_WIDE)
+    if (existsSync(`/proc/${name}`)) command.push('--ro-bind', `/proc/${name}`, `${at}/${name}`)
+  return command
+}
 const MACHINE_WIDE = ['sys', 'sysrq-trigger', 'irq', 'bus', 'fs', 'scsi', 'acpi']
 
 const IN_ROOT = words('--dev /dev --perms 1777 --tmpfs /tmp --tmpfs /run --cap-add CAP_MKNOD')
