@@ -217,7 +217,7 @@ test('links the recipe places itself are followed inside the image, never on thi
     beside: { y: 'mine', 'tree/a': '' },
     prepare: async recipe => {
       await symlink(outside, join(recipe, 'tree/out'))
-      await symlink('/usr/lib', join(recipe, 'tree/lib'))
+      await symlink('../usr/lib', join(recipe, 'tree/lib'))
     },
   })
   expect(await readFile(join(outside, 'x'), 'utf8')).toBe('precious')
