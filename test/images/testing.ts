@@ -2,6 +2,7 @@
 import { chmod, copyFile, mkdir, readFile, readdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Manifest } from '../../src/images/manifest.ts'
+import { openImageStore } from '../../src/images/store/store.ts'
 import { exec } from '../../src/lib/exec.ts'
 import { MUSTER, type Program, type Ran, type RunOptions, run, start, temporaryDirectory } from '../cli/testing.ts'
 
@@ -137,8 +138,8 @@ function lab(dir: string, site: string, name: string): Lab {
     },
     elsewhere: other => lab(dir, site, other),
     async images() {
-      const { stdout } = await muster(['image', 'ls', '--all', '--json'])
-      return (JSON.parse(stdout) as { name: string; digest: string }[]).map(one => `${one.name}@${one.digest}`)
+      const store = await openImageStore(join(data, 'images'))
+      return (await store.list()).map(one => `${one.name}@${one.digest}`)
     },
     artefact,
     async cat(built, path) {

@@ -50,7 +50,7 @@ describe('muster serve', () => {
       expect(server.output.stderr).toBe('')
       expect(server.output.stdout).toMatch(/"msg":"stopping"/)
       // Everything in one file again: the log of SQLite was brought in.
-      expect((await readdir(data)).sort()).toEqual(['state.db', 'state.db.lock'])
+      expect((await readdir(data)).sort()).toEqual(['images', 'state.db', 'state.db.lock'])
     },
   )
 

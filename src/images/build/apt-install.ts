@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
-import { rm, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { exec } from '../../lib/exec.ts'
+import { removeFromLayer } from './clean.ts'
 import type { PackageCache } from './fetch.ts'
 import type { LockedSet } from './lock.ts'
 import { type Overlay, type SandboxOptions, inRoot, makeMountPoints, withTool } from './sandbox.ts'
@@ -80,7 +81,7 @@ export async function bootstrapDebian(
     'etc/hostname',
     'etc/resolv.conf',
   ])
-    await rm(join(dir, leftover), { force: true })
+    await removeFromLayer(dir, leftover)
 }
 
 /** Installs into a root, with the root's own apt. */

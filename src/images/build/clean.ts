@@ -1,5 +1,5 @@
 import { chmod, chown, lstat, mkdir, readdir, rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { MusterError } from '../../lib/errors.ts'
 import type { MergedTree } from '../layers/merge.ts'
 
@@ -104,4 +104,21 @@ export async function makeLayerDirectory(upper: string, path: string, below: Mer
     await chown(target, known?.uid ?? 0, known?.gid ?? 0)
     await chmod(target, known?.type === 'directory' ? known.mode : 0o755)
   }
+}
+
+/** Takes a file out of a layer in which scripts have run: not through a link that one of them may have left. */
+export async function removeFromLayer(root: string, path: string): Promise<void> {
+  if (await isPlainPath(root, dirname(path))) await rm(join(root, path), { force: true })
+}
+
+/** Puts a file into such a layer. */
+export async function placeInLayer(
+  upper: string,
+  path: string,
+  content: string | Buffer,
+  below: MergedTree,
+): Promise<void> {
+  await makeLayerDirectory(upper, dirname(path), below)
+  await rm(join(upper, path), { force: true })
+  await writeFile(join(upper, path), content, { flag: 'wx', mode: 0o644 })
 }

@@ -1,11 +1,11 @@
-import { copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { MusterError } from '../../lib/errors.ts'
 import { type StackedLayer, mergeLayers } from '../layers/merge.ts'
 import { type OsFamily } from '../packages/os-release.ts'
 import { bootstrapDebian, installDebs, writeDebRepository } from './apt-install.ts'
 import { type AptSource, DEBIAN_KEYRING, keyFile, resolveApt, sourceText } from './apt.ts'
-import { makeLayerDirectory } from './clean.ts'
+import { placeInLayer, removeFromLayer } from './clean.ts'
 import { type DnfRepository, installRpms, resolveDnf, writeRpmRepositories } from './dnf.ts'
 import type { PackageCache } from './fetch.ts'
 import { digestOf, digestOfFiles } from './inputs.ts'
@@ -128,7 +128,7 @@ export function debianStage(
       const repository = join(work.scratch, 'repository')
       await writeDebRepository(repository, tools.cache, set, suite)
       await bootstrapDebian(work.upper, repository, suite, arch, work.sandbox)
-      await rm(join(work.upper, 'etc/apt/sources.list'), { force: true })
+      await removeFromLayer(work.upper, 'etc/apt/sources.list')
       await writeSources(work, sources)
     },
   }
@@ -176,17 +176,19 @@ const identityOf = (set: LockedSet): string => digestOf(set.packages.map(({ sha2
 /** What apt in the image will use later, on a node or in a container. */
 async function writeSources(work: StageWork, sources: readonly AptSource[]): Promise<void> {
   for (const source of sources) {
-    await makeLayerDirectory(work.upper, 'etc/apt/sources.list.d', work.tree)
     let key: string | undefined
     if (source.key === DEBIAN_KEYRING) key = DEBIAN_KEYRING
     else if (source.key !== undefined) {
-      await makeLayerDirectory(work.upper, 'etc/apt/keyrings', work.tree)
-      await copyFile(source.key, join(work.upper, 'etc/apt/keyrings', keyFile(source)))
-      key = `/etc/apt/keyrings/${keyFile(source)}`
+      const path = `etc/apt/keyrings/${keyFile(source)}`
+      await placeInLayer(work.upper, path, await readFile(source.key), work.tree)
+      key = `/${path}`
     }
-    await writeFile(join(work.upper, `etc/apt/sources.list.d/${source.name}.sources`), sourceText(source, 0, key), {
-      mode: 0o644,
-    })
+    await placeInLayer(
+      work.upper,
+      `etc/apt/sources.list.d/${source.name}.sources`,
+      sourceText(source, 0, key),
+      work.tree,
+    )
   }
 }
 
