@@ -69,7 +69,8 @@ describe('muster serve', () => {
     await using server = await start(data)
     expect(await modeOf(data)).toBe('700')
     expect(await modeOf(server.socket)).toBe('600')
-    for (const name of await readdir(data)) expect([name, await modeOf(join(data, name))]).toEqual([name, '600'])
+    for (const name of await readdir(data))
+      expect([name, await modeOf(join(data, name))]).toEqual([name, name === 'images' ? '700' : '600'])
   })
 
   it('logs a line of JSON for each request, with who and from where, and never a token', async () => {

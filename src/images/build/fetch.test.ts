@@ -145,14 +145,19 @@ describe('what is wanted', () => {
   })
 
   test('may lie in a directory of this machine; but no mirror may lead there', async () => {
-    const dir = await directoryOf({ 'a.deb': 'aaa' })
+    const dir = await directoryOf({ 'a.deb': 'aaa', 'b.deb': 'bbb' })
     const { cache, fetch } = await emptyCache()
     await fetch(wanted('a.deb', 'aaa', `file://${dir}`))
     expect(await cache.has(shaOf('aaa'))).toBe(true)
     const server = await mirror({
-      'b.deb': (_, reply) => void reply.writeHead(302, { location: `file://${dir}/a.deb` }).end(),
+      'b.deb': (_, reply) => void reply.writeHead(302, { location: `file://${dir}/b.deb` }).end(),
     })
-    expect((await failureOf(fetch(wanted('b.deb', 'bbb', server.url)))).code).toBe('MIRROR_UNREACHABLE')
+    const error = await failureOf(fetch(wanted('b.deb', 'bbb', server.url)))
+    expect([error.code, error.details]).toEqual([
+      'MIRROR_UNREACHABLE',
+      [expect.stringMatching(/protocol .*file.* (disabled|not supported)/i)],
+    ])
+    expect(await cache.has(shaOf('bbb'))).toBe(false)
   })
 })
 

@@ -135,6 +135,18 @@ describe('several names of one file', () => {
     expect(entries.every(entry => entry.type !== 'file' || entry.sha256 === shaOf('x'))).toBe(true)
   })
 
+  test('whichever name the disk tells first', async () => {
+    const names = 'zyxwvutsrqponmlkjihgfedcba'.split('')
+    const root = await directoryOf({ z: '' })
+    for (const name of names.slice(1)) await link(join(root, 'z'), join(root, name))
+    const { entries } = await scanLayer(root, TIME)
+    expect(entries.map(entry => (entry.type === 'file' ? entry.linkTo : ''))).toEqual([
+      '',
+      undefined,
+      ...names.slice(1).map(() => 'a'),
+    ])
+  })
+
   test('a name outside is none of them', async () => {
     const root = await directoryOf({ 'layer/a': 'x', outside: 'y' })
     await link(join(root, 'outside'), join(root, 'layer/b'))

@@ -51,7 +51,7 @@ describe('dpkg', () => {
     expect(
       await installed({
         'var/lib/dpkg/status.d/base': 'Package: base-files\nVersion: 12.4\nArchitecture: amd64\n',
-        'var/lib/dpkg/status.d/base.md5sums': 'd41d8cd98f00b204e9800998ecf8427e  etc/debian_version\n',
+        'var/lib/dpkg/status.d/base.md5sums': dpkg('no-package', '1'),
         'var/lib/dpkg/status.d/tzdata': 'Package: tzdata\nVersion: 2024a\nArchitecture: all\n',
       }),
     ).toEqual(['base-files 12.4 amd64 dpkg', 'tzdata 2024a all dpkg'])
