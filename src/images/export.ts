@@ -78,7 +78,7 @@ async function exportDirectory(store: ImageStore, { manifest }: ResolvedImage, t
     await rename(temporary, target)
   } catch (error) {
     await rm(temporary, { recursive: true, force: true })
-    if ((error as NodeJS.ErrnoException).code === 'ENOTEMPTY')
+    if (['ENOTEMPTY', 'EEXIST', 'ENOTDIR'].includes((error as NodeJS.ErrnoException).code ?? ''))
       throw new MusterError('FILE_UNWRITABLE', `${target} is not empty`, {
         cause: error,
         hint: 'name a directory that is not there yet',

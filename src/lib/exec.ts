@@ -55,7 +55,11 @@ export async function exec(command: string, args: readonly string[], options: Ex
     options.onOutput?.(chunk)
     last = Buffer.concat([last, chunk]).subarray(-TAIL_BYTES)
   })
-  if (options.stdoutTo !== undefined) child.stdout?.pipe(options.stdoutTo)
+  if (options.stdoutTo !== undefined) {
+    child.stdout?.pipe(options.stdoutTo)
+    // Nobody reads any more.
+    options.stdoutTo.once('close', () => child.kill())
+  }
   const result = await child
   const exitCode = result.exitCode ?? -1
   if (exitCode !== 0 && !options.allow?.includes(exitCode)) {

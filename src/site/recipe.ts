@@ -6,7 +6,7 @@ import { EnvName, FileMode, FileTarget, Name, PackageName, UserName, text } from
  * What may stand in images/NAME/image.yaml. Any text may be a template over the site's `vars`; it is rendered before it is
  * held against this schema (render-recipe.ts), so the schema speaks of plain values only.
  */
-const Path = text(/^(?!\/)(?!.*(^|\/)\.\.?(\/|$))[^\0]+$/, 'is not a path inside the folder of the recipe')
+const Path = text(/^(?!\/)(?!.*(^|\/)\.\.?(\/|$))[^\0]+$/s, 'is not a path inside the folder of the recipe')
 /** Of archives and directories that may lie anywhere on the machine that builds. */
 const AnyPath = text(/^[^\0]+$/, 'is not a path')
 const Url = text(/^(https?|file|ftp):\/\/[^\s\0]+$/, 'is not an address such as http://mirror.example/debian')
@@ -76,14 +76,14 @@ const From = z
       context.addIssue({ code: 'custom', message: `${what}: it must name one base` })
     }
     for (const kind of kinds) {
-      if (!(kind in bases)) continue
+      if (!Object.hasOwn(bases, kind)) continue
       const parsed = bases[kind as BaseKind].safeParse(from[kind])
       for (const issue of parsed.error?.issues ?? []) context.addIssue({ ...issue, path: [kind, ...issue.path] })
     }
   })
   .transform((from): Base => {
     const [kind = '', value] = Object.entries(from)[0] ?? []
-    if (!(kind in bases)) return { kind: 'own', name: kind, settings: value }
+    if (!Object.hasOwn(bases, kind)) return { kind: 'own', name: kind, settings: value }
     return { kind, settings: bases[kind as BaseKind].safeParse(value).data } as Base
   })
 
@@ -124,7 +124,7 @@ const Step = z
     run: z.string().min(1).optional().describe('Lines of shell, run in the root with sh -eu.'),
     script: Path.optional().describe('A program beside the recipe, run in the root.'),
     ansible: text(
-      /^(?!\/)(?!.*(^|\/)\.\.?(\/|$))[^\0/]+\/[^\0]+$/,
+      /^(?!\/)(?!.*(^|\/)\.\.?(\/|$))[^\0/]+\/[^\0]+$/s,
       'must be a playbook in a folder of its own, such as ansible/play.yaml',
     )
       .optional()

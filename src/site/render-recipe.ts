@@ -4,7 +4,7 @@ import { createRenderer, isTemplate, referencedPaths } from '../lib/template.ts'
 import type { ListTree, MapTree, Place, Tree } from '../lib/yaml/tree.ts'
 import type { SiteFile } from './files.ts'
 import { type Branch, type Layer, valueAt } from './layers.ts'
-import type { Plain } from './paths.ts'
+import { type Plain, isMap } from './paths.ts'
 import type { Problem } from './problems.ts'
 import { Recipe } from './recipe.ts'
 import type { Site } from './site.ts'
@@ -126,7 +126,15 @@ function contextOf(site: Site, file: SiteFile, tree: MapTree, problems: Problem[
       ...(path !== undefined && { path }),
     })),
   )
-  return { vars: resolved.value['vars'] ?? {}, name: file.name, site: site.name }
+  return { vars: withoutSecrets(resolved.value['vars'] ?? {}), name: file.name, site: site.name }
+}
+
+/** No secret is ever in an image: to a recipe they do not exist. */
+function withoutSecrets(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutSecrets)
+  if (!isMap(value)) return value
+  const kept = Object.entries(value).filter(([, item]) => !(isMap(item) && '$secret' in item))
+  return Object.fromEntries(kept.map(([key, item]) => [key, withoutSecrets(item)]))
 }
 
 function groupsOf(site: Site, file: SiteFile, tree: MapTree, problems: Problem[]): string[] {

@@ -38,7 +38,7 @@ const ImageRef = text(
 const Duration = text(/^\d+(s|m|h|d)$/, 'is not a duration such as 30s, 5m or 1h')
 const Share = z.union([z.int().min(1), text(/^([1-9]\d?|100)%$/, 'is not a number of nodes or a percentage')])
 const Label = z.union([z.string().min(1), z.int()]).transform(String)
-const FileSource = text(/^(?!\/)(?!.*(^|\/)\.\.?(\/|$)).+$/, 'is not a path inside files/')
+const FileSource = text(/^(?!\/)(?!.*(^|\/)\.\.?(\/|$)).+$/s, 'is not a path inside files/')
 
 const Interface = z.strictObject({
   network: templated(Name).nullish().describe('The network it is on; the one of its own name unless said.'),

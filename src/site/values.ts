@@ -11,7 +11,7 @@ export const Name = text(NAME, 'is not a name (lower-case letters, digits, - and
 export const FileMode = text(/^[0-7]{3,4}$/, 'is not a file mode such as "0644"').transform(mode =>
   mode.padStart(4, '0'),
 )
-export const FileTarget = text(/^\/(?!.*(^|\/)\.\.?(\/|$)).*[^/]$/, 'is not an absolute path')
+export const FileTarget = text(/^(?!.*\/\.\.?(\/|$))\/[^\0]*[^/\0]$/s, 'is not an absolute path')
 export const UserName = text(/^[a-z_][a-z0-9_-]*\$?$/i, 'is not a user or group name')
 export const EnvName = text(/^[A-Za-z_][A-Za-z0-9_]*$/, 'is not the name of an environment variable')
 

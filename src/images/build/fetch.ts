@@ -28,8 +28,9 @@ export class PackageCache {
 
   /** Brings what is missing, from the first address that has it, then from the next. */
   async fetch(wanted: readonly Wanted[], onProgress: (line: string) => void, signal?: AbortSignal): Promise<void> {
-    const isHere = await Promise.all(wanted.map(item => this.has(item.sha256)))
-    let missing = wanted.filter((_, at) => isHere[at] !== true)
+    const distinct = [...new Map(wanted.map(item => [item.sha256, item])).values()]
+    const isHere = await Promise.all(distinct.map(item => this.has(item.sha256)))
+    let missing = distinct.filter((_, at) => isHere[at] !== true)
     const tries = Math.max(0, ...missing.map(item => item.urls.length))
     const failures: string[] = []
     for (let at = 0; at < tries && missing.length > 0; at++) {
@@ -39,7 +40,7 @@ export class PackageCache {
     }
     if (missing.length === 0) return
     const names = missing.map(item => item.name)
-    const gone = failures.length > 0 && failures.every(failure => /\b(404|37)\b/.test(failure))
+    const gone = failures.length > 0 && failures.every(failure => / \((404|410|37)\)$/.test(failure))
     throw new MusterError(
       gone ? 'PACKAGE_GONE' : 'MIRROR_UNREACHABLE',
       gone
@@ -84,7 +85,8 @@ export class PackageCache {
         if (code === '0' && (await this.#adopt(file, item, failures))) onProgress(`fetched ${item.name}`)
         else {
           missing.push(item)
-          if (code !== '0') failures.push(`${item.urls[at]}: ${http === '000' || http === '' ? code : http} ${message}`)
+          if (code !== '0')
+            failures.push(`${item.urls[at]}: ${message} (${http === '000' || http === '' ? code : http})`)
         }
       }
       return missing
@@ -118,7 +120,7 @@ export class PackageCache {
 }
 
 const CURL = [
-  ...'curl --silent --fail --location --parallel --parallel-max 8 --retry 2 --connect-timeout 20'.split(' '),
+  ...'curl --silent --globoff --fail --location --parallel --parallel-max 8 --retry 2 --connect-timeout 20'.split(' '),
   ...'--speed-time 60 --speed-limit 1 --proto =http,https,ftp,file --proto-redir =http,https'.split(' '),
 ]
 const REPORT = '%{filename_effective}\\t%{http_code}\\t%{exitcode}\\t%{errormsg}\\n'

@@ -113,6 +113,7 @@ async function refuseOutside(recipeDir: string, source: string, name: string): P
 }
 
 async function hasTemplates(source: string): Promise<boolean> {
+  if ((await lstat(source)).isSymbolicLink()) return false
   if (source.endsWith('.j2')) return true
   const names = await readdir(source).catch(() => [])
   return (await Promise.all(names.map(name => hasTemplates(join(source, name))))).some(Boolean)

@@ -48,7 +48,19 @@ export async function versionOf(file: string): Promise<string | undefined> {
   return /^[\x21-\x7e]{1,64}/.exec(buffer.toString('latin1', at, at + 64))?.[0]
 }
 
-/** 6.1.0-9 before 6.1.0-10: numbers count as numbers. */
+/** 6.1.0-9 before 6.1.0-10, 427.el9 before 427.13.1.el9_4: numbers count as numbers, and are newer than words. */
 export function compareVersions(a: string, b: string): number {
-  return a.localeCompare(b, 'en', { numeric: true })
+  const left = partsOf(a)
+  const right = partsOf(b)
+  for (let at = 0; at < Math.max(left.length, right.length); at++) {
+    const [x, y] = [left[at], right[at]]
+    if (x === undefined || y === undefined) return x === undefined ? -1 : 1
+    const [m, n] = [Number(x), Number(y)]
+    if (Number.isNaN(m) !== Number.isNaN(n)) return Number.isNaN(m) ? -1 : 1
+    const order = Number.isNaN(m) ? x.localeCompare(y, 'en') : m - n
+    if (order !== 0) return order
+  }
+  return 0
 }
+
+const partsOf = (version: string): readonly string[] => version.match(/\d+|[A-Za-z]+/g) ?? []

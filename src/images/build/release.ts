@@ -1,4 +1,4 @@
-import { writeFile } from 'node:fs/promises'
+import { chmod, writeFile } from 'node:fs/promises'
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { makeDirectory } from '../../lib/dirs.ts'
@@ -24,6 +24,13 @@ export async function releaseLayer(dir: string, tree: MergedTree, text: string, 
   const path = `${folder}/image-release`
   await makeDirectory(join(dir, folder))
   await writeFile(join(dir, path), text)
+  // Whatever the umask of whoever builds.
+  for (const [name, mode] of [
+    ['', 0o755],
+    [folder, 0o755],
+    [path, 0o644],
+  ] as const)
+    await chmod(join(dir, name), mode)
   const common = { uid: 0, gid: 0, mtime: time }
   const sha256 = createHash('sha256').update(text).digest('hex')
   const entries: Entry[] = [

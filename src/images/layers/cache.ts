@@ -29,9 +29,9 @@ export class LayerCache {
     const dir = this.#pathOf(key)
     const text = await readFile(join(dir, 'layer.json'), 'utf8').catch(() => undefined)
     if (text === undefined) return undefined
-    const layer = JSON.parse(text) as StoredLayer
-    const isSafe = layer.bootId === this.#bootId || (await exists(join(dir, 'on-disk')))
-    if (!isSafe) {
+    const layer = parsed(text)
+    const isSafe = layer !== undefined && (layer.bootId === this.#bootId || (await exists(join(dir, 'on-disk'))))
+    if (layer === undefined || !isSafe) {
       await rm(dir, { recursive: true, force: true })
       return undefined
     }
@@ -54,8 +54,10 @@ export class LayerCache {
     )
     await rename(temporary, dir).catch(async (error: unknown) => {
       // Another build was quicker: its layer is as good as this one.
-      if (!(await exists(join(dir, 'layer.json')))) throw error
-      await rm(temporary, { recursive: true, force: true })
+      if ((error as NodeJS.ErrnoException).code !== 'ENOTEMPTY') throw error
+      if (await exists(join(dir, 'layer.json'))) return rm(temporary, { recursive: true, force: true })
+      await rm(dir, { recursive: true, force: true })
+      await rename(temporary, dir)
     })
     this.#fresh.push(dir)
     return { ...content, root: join(dir, 'root') }
@@ -74,4 +76,13 @@ export class LayerCache {
 interface StoredLayer {
   readonly bootId: string
   readonly content: LayerContent
+}
+
+/** Undefined for what a power failure left of it. */
+function parsed(text: string): StoredLayer | undefined {
+  try {
+    return JSON.parse(text) as StoredLayer
+  } catch {
+    return undefined
+  }
 }

@@ -154,7 +154,7 @@ async function readXattrs(root: string): Promise<Map<string, Record<string, stri
   let current: Record<string, string> = {}
   for (const line of stdout.toString('latin1').split('\n')) {
     if (line.startsWith('# file: ')) {
-      const path = unescape(line.slice('# file: '.length)).replace(/^\.\/?/, '')
+      const path = unescape(line.slice('# file: '.length)).replace(/^\.(\/|$)/, '')
       found.set(path, (current = {}))
     } else {
       const [, name, value] = /^([^=]+)=0s(.*)$/.exec(line) ?? []
