@@ -4,8 +4,8 @@ export default defineConfig({
   test: {
     include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
     // The machine may be slow: limits are generous, tests wait for events.
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
     // Many tests start servers, shells and git: more of them at once would only wait for each other.
     maxWorkers: 2,
   },

@@ -112,6 +112,20 @@ describe('a command that fails', () => {
   })
 })
 
+describe('a command with a group of its own', () => {
+  test('leaves nobody behind who holds on to its output when a signal ends it', async () => {
+    const failure = await exec('sh', ['-c', 'sleep 1000 & kill -TERM $$'], { group: true, timeout: 0 }).catch(String)
+    expect(failure).toContain('was ended by SIGTERM')
+  })
+
+  test('may leave somebody behind when it ends by itself', async () => {
+    const { stdout } = await exec('sh', ['-c', 'sleep 1000 >/dev/null 2>&1 & echo $!'], { group: true })
+    const left = Number(stdout.toString())
+    expect(process.kill(left, 0)).toBe(true)
+    process.kill(left)
+  })
+})
+
 describe('output as it comes', () => {
   test('both of its streams, while it runs', async () => {
     const fifo = join(await temporaryDir(), 'fifo')

@@ -19,6 +19,8 @@ export interface ExecOptions {
   readonly interactive?: boolean
   /** Called with what it prints, as it prints it, instead of keeping it. */
   readonly onOutput?: (chunk: Buffer) => void
+  /** It gets a process group of its own; when it is ended by a signal, so is whatever it left behind in there. */
+  readonly group?: boolean
   /** Where its standard output flows, however much it is. */
   readonly stdoutTo?: Writable
 }
@@ -33,6 +35,7 @@ const TAIL_LINES = 15
 const TAIL_BYTES = 8192
 
 export async function exec(command: string, args: readonly string[], options: ExecOptions = {}): Promise<ExecResult> {
+  options.signal?.throwIfAborted()
   const settings = {
     reject: false,
     encoding: 'buffer',
@@ -46,6 +49,7 @@ export async function exec(command: string, args: readonly string[], options: Ex
     ...(options.input === undefined && options.interactive !== true && { stdin: 'ignore' as const }),
     ...(options.signal !== undefined && { cancelSignal: options.signal }),
     ...(options.interactive === true && { stdio: 'inherit' as const }),
+    ...(options.group === true && { detached: true }),
     ...(options.onOutput !== undefined && { all: true, buffer: false }),
     ...(options.stdoutTo !== undefined && { buffer: { stdout: false } }),
   } satisfies Options
@@ -55,6 +59,7 @@ export async function exec(command: string, args: readonly string[], options: Ex
     options.onOutput?.(chunk)
     last = Buffer.concat([last, chunk]).subarray(-TAIL_BYTES)
   })
+  if (options.group === true) child.once('exit', (_, signal) => signal !== null && endGroup(child.pid))
   if (options.stdoutTo !== undefined) {
     child.stdout?.pipe(options.stdoutTo)
     // Nobody reads any more.
@@ -68,6 +73,15 @@ export async function exec(command: string, args: readonly string[], options: Ex
     })
   }
   return { stdout: Buffer.from(result.stdout ?? new Uint8Array()), exitCode }
+}
+
+function endGroup(leader: number | undefined): void {
+  if (leader === undefined) return
+  try {
+    process.kill(-leader, 'SIGKILL')
+  } catch {
+    // Nobody is left in it.
+  }
 }
 
 /** The command as one would type it. */

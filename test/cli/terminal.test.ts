@@ -156,7 +156,7 @@ describe('a secret', () => {
   })
 })
 
-const still = (text: string): string => plainText(text).replaceAll(/\d+[smhd] ago/g, 'AGO')
+const still = (text: string): string => plainText(text).replaceAll(/\d+[smhd] ago +/g, 'AGO ')
 
 describe('colours', () => {
   const CASES: readonly [words: string, coloured: string, status?: number][] = [

@@ -149,6 +149,8 @@ async function run(
   command.push('--chdir', cwd, '--', ...argv)
   const execOptions: ExecOptions = {
     timeout: 0,
+    // bwrap killed between its fork and its child's start leaves a child that waits for ever, our pipes in its hands.
+    group: options.interactive !== true,
     ...(options.input !== undefined && { input: options.input }),
     ...(options.signal && { signal: options.signal }),
     ...(options.onOutput && { onOutput: options.onOutput }),
