@@ -20,6 +20,12 @@ test('is content with what is there', async () => {
   expect((await stat(dir)).isDirectory()).toBe(true)
 })
 
+test('by several at once', async () => {
+  const path = join(dir, 'd/e/f/g')
+  await Promise.all(Array.from({ length: 20 }, () => makeDirectory(path)))
+  expect((await stat(path)).isDirectory()).toBe(true)
+})
+
 test.each([
   ['below a file', 'file/x', 'ENOTDIR'],
   ['where nothing can be made', '/proc/muster/x', 'ENOENT'],

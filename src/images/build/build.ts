@@ -165,7 +165,8 @@ function inputsOf(plan: ImagePlan, source: Source | undefined): Digest {
 async function writeLocks(plan: ImagePlan): Promise<boolean> {
   if (plan.base !== undefined) await writeLocks(plan.base)
   if (!plan.lockChanged) return false
-  const temporary = `${plan.lockFile}.new`
+  // Of its own: two builds of one image may run at once.
+  const temporary = `${plan.lockFile}.new-${process.pid}`
   await writeFile(temporary, lockText(plan.lock))
   await rename(temporary, plan.lockFile)
   return true
