@@ -21,6 +21,7 @@ import { gitSource } from '../site/git-source.ts'
 import { journaled } from '../site/journal.ts'
 import { siteInvalid } from '../site/problems.ts'
 import { checkSecrets } from '../site/secrets.ts'
+import { SETTINGS, settingsOf } from '../site/settings.ts'
 import { type Site, openSite } from '../site/site.ts'
 import type { Workspace } from '../site/workspace.ts'
 import type { Store } from '../state/store.ts'
@@ -184,7 +185,11 @@ export class Control {
     // Before the store knows of it: a name too many in git harms nobody, a generation whose tree is gone would.
     await keep(this.#workspace.repo, `generation-${generation.number}`, generation.dirty ? plan.tree : plan.commit)
     const revision = await this.#store.commit(
-      [...generationChanges(generation, plan.generationRevision), ...storeChanges(plan.changes)],
+      [
+        ...generationChanges(generation, plan.generationRevision),
+        { key: SETTINGS, value: JSON.stringify(settingsOf(plan.site)) },
+        ...storeChanges(plan.changes),
+      ],
       [
         {
           kind: 'site.applied',

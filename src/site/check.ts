@@ -23,7 +23,7 @@ import { treeAt } from './validate.ts'
 export function checkSite(site: Site): Problem[] {
   const unreadable = site.files.problems
   const invalid = site.files.files.flatMap(file => file.validate())
-  const structural = [...unreadable, ...invalid, ...site.problems, ...checkNetworks(site), ...checkRecipes(site)]
+  const structural = [...unreadable, ...invalid, ...site.problems, ...checkNetworks(site), ...checkProvision(site), ...checkRecipes(site)]
   return tidyProblems([...structural, ...checkNodes(site)])
 }
 
@@ -47,6 +47,30 @@ function checkNetworks(site: Site): Problem[] {
   return problems
 }
 
+function checkProvision(site: Site): Problem[] {
+  const main = site.files.files.find(file => file.kind === 'site')
+  const problems: Problem[] = []
+  const report = (path: readonly string[], message: string): void => {
+    const { line, column } = treeAt(main?.tree, ['provision', ...path]) ?? { line: 1, column: 1 }
+    problems.push({ file: 'site.yaml', line, column, path: ['provision', ...path].join('.'), message })
+  }
+  const { discovery, loaders, servers = [] } = site.provision
+  if (discovery !== undefined && !site.files.images.has(discovery))
+    report(
+      ['discovery'],
+      `there is no image ${discovery} (images/${discovery}/image.yaml)${didYouMean(discovery, site.files.images)}`,
+    )
+  for (const [kind, source] of Object.entries(loaders))
+    if (source !== undefined && !site.files.blobs.has(source))
+      report(['loaders', kind], `there is no files/${source}${didYouMean(source, site.files.blobs.keys())}`)
+  const ranges = [...site.networks.values()].map(network => parseNetwork(network.cidr))
+  servers.forEach((server, index) => {
+    if (!ranges.some(range => range !== undefined && contains(range, server)))
+      report(['servers', String(index)], `${server} is in none of the networks`)
+  })
+  return problems
+}
+
 /** A node name is a host name: it goes into DNS, certificates and Slurm. */
 const HOST_NAME = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/
 
@@ -54,6 +78,7 @@ function checkNodes(site: Site): Problem[] {
   const problems: Problem[] = []
   const ranges = networkRanges(site.networks)
   const claims = new Claims(site, problems)
+  const servers = new Set(site.provision.servers)
   for (const node of site.nodes.values()) {
     const { value, problems: own } = site.resolve(node)
     for (const problem of own) problems.push(problem)
@@ -62,6 +87,9 @@ function checkNodes(site: Site): Problem[] {
     checkBoot(site, value, report)
     checkFiles(site, value, report)
     checkInterfaces(ranges, node, value, report, claims)
+    for (const [name, settings] of Object.entries((value['interfaces'] ?? {}) as Record<string, Plain>))
+      if (servers.has(textAt(settings, 'address') ?? ''))
+        report(['interfaces', name, 'address'], `${textAt(settings, 'address')} is the address of a boot server`)
     claims.address(node, textAt(value, 'bmc', 'address'), ['bmc', 'address'])
     claims.place(node, value)
   }

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { canonicalAddress, isAddress, parseNetwork } from '../lib/ip.ts'
+import { parseSize } from '../lib/size.ts'
 import { ModuleFile } from './module.ts'
 import { Recipe } from './recipe.ts'
 import { FileMode, FileTarget, Name, UserName, text } from './values.ts'
@@ -63,11 +64,30 @@ const Bmc = z.strictObject({
   password: Secret.nullish().describe('The password: a secret, set with `muster secret set`.'),
 })
 
+const OVERLAY = 'is neither a share of memory such as 50% nor a size such as 2 GB'
+/** What may be written into a root in RAM: a share of memory, or bytes. */
+const Overlay = z.union([z.string(), z.int()]).transform((value, context): string => {
+  if (typeof value === 'string' && /^([1-9]\d?|100)%$/.test(value)) return value
+  const bytes = parseSize(value)
+  if (bytes !== undefined && bytes >= 2 ** 20) return String(bytes)
+  context.addIssue({ code: 'custom', message: OVERLAY })
+  return z.NEVER
+})
+
 const Boot = z.strictObject({
+  from: templated(z.enum(['network', 'disk']))
+    .nullish()
+    .describe('Where it boots from: `network` (what everything here is about) or its own `disk`, untouched by us.'),
   image: templated(ImageRef).nullish().describe('The image it boots: NAME, NAME@CHANNEL or NAME@sha256:….'),
   root: templated(z.enum(['ram', 'projected', 'disk']))
     .nullish()
     .describe('How it gets its root file system.'),
+  form: templated(z.enum(['squashfs', 'cpio']))
+    .nullish()
+    .describe('What a root in RAM is made of: `squashfs` with a writable overlay, or the whole image as one `cpio`.'),
+  overlay: templated(Overlay)
+    .nullish()
+    .describe('How much may be written on top of a squashfs: a share of memory (50% unless said) or a size.'),
   args: z
     .array(templated(z.string().min(1)))
     .nullish()
@@ -112,8 +132,43 @@ export const Network = z.strictObject({
   unknown: Cidr.optional().describe('The part of it from which unknown machines get an address.'),
   vlan: z.int().min(1).max(4094).optional().describe('Its VLAN.'),
   domain: Domain.optional().describe('DNS domain of the names in it.'),
+  dhcp: z
+    .boolean()
+    .optional()
+    .describe('Whether we give out addresses in it; so unless said in networks that have a boot server in them.'),
 })
 export type Network = z.infer<typeof Network>
+
+/** How machines are booted: what is the same for the whole site. */
+export const Provision = z.strictObject({
+  servers: z
+    .array(Address)
+    .min(1)
+    .optional()
+    .describe('Addresses of the boot servers, in the order nodes ask them; those of the server itself unless said.'),
+  port: z.int().min(1).max(65_535).default(7180).describe('Port on which boot servers answer nodes.'),
+  dhcp: z
+    .enum(['server', 'proxy', 'none'])
+    .default('server')
+    .describe('Whether we give out addresses, only answer boots beside another DHCP server, or neither.'),
+  unknown: z
+    .enum(['discover', 'ignore'])
+    .default('discover')
+    .describe('What machines nobody knows get: the discovery system, where their network has addresses for them, or nothing.'),
+  discovery: Name.optional().describe('The image whose kernel runs the discovery system; that of `defaults` unless said.'),
+  dns: z.array(Address).default([]).describe('Servers that are asked for names we do not know.'),
+  shell: z.boolean().default(false).describe('Whether a node that cannot boot offers a root shell on its console.'),
+  vlan: z.int().min(1).max(4094).optional().describe('The VLAN that loaders boot over, where the port is tagged.'),
+  loaders: z
+    .strictObject({
+      bios: FileSource.optional().describe('For BIOS, instead of undionly.kpxe.'),
+      efi64: FileSource.optional().describe('For UEFI on x86-64, instead of snponly.efi.'),
+      arm64: FileSource.optional().describe('For UEFI on arm64.'),
+    })
+    .default({})
+    .describe("The site's own iPXE loaders: paths below files/."),
+})
+export type Provision = z.infer<typeof Provision>
 
 const GroupNames = z.array(Name)
 
@@ -128,6 +183,7 @@ export const fileSchemas = {
     site: Name.describe('Name of the site.'),
     domain: Domain.nullish().describe('DNS domain of all nodes.'),
     networks: z.record(Name, Network).nullish().describe('Networks by name.'),
+    provision: Provision.optional().describe('How machines are booted.'),
     secrets: z
       .strictObject({
         recipients: z

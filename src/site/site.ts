@@ -8,15 +8,19 @@ import { type SiteGroup, type SiteNode, groupResolver, readClusters, readGroups,
 import type { Plain } from './paths.ts'
 import type { Problem } from './problems.ts'
 import { Resolver } from './resolve.ts'
-import { Network } from './schema.ts'
+import { Network, Provision } from './schema.ts'
 import type { SiteSource } from './source.ts'
 import { plainOf, treeAt } from './validate.ts'
+import { NAME } from './values.ts'
 
 /** A site: who its nodes are, and on demand what each of them gets. */
 export interface Site {
   readonly name: string
   readonly files: SiteFiles
   readonly networks: ReadonlyMap<string, Network>
+  readonly provision: Provision
+  /** The image of `defaults`, unless it is a template. */
+  readonly defaultImage: string | undefined
   readonly recipients: readonly string[]
   readonly groups: ReadonlyMap<string, SiteGroup>
   readonly clusters: ReadonlyMap<string, NodeSet>
@@ -87,6 +91,8 @@ function buildSite(files: SiteFiles, known?: SiteMemory): Site {
     memory,
     layersOf,
     networks: readNetworks(main),
+    provision: readProvision(main),
+    defaultImage: defaultImageOf(main),
     recipients: readRecipients(main),
     sets: groupResolver(nodes, groups, clusters),
     resolve: node => resolveNode(memory, files, name, node, layersOf(node)),
@@ -147,6 +153,18 @@ function readNetworks(main: SiteFile | undefined): Map<string, Network> {
       return network.success ? [[name, network.data] as const] : []
     }),
   )
+}
+
+function readProvision(main: SiteFile | undefined): Provision {
+  const tree = main?.tree?.entries.get('provision')?.value
+  const provision = Provision.safeParse(tree === undefined ? {} : plainOf(tree))
+  return provision.success ? provision.data : Provision.parse({})
+}
+
+function defaultImageOf(main: SiteFile | undefined): string | undefined {
+  const tree = treeAt(main?.tree, ['defaults', 'boot', 'image'])
+  const image = tree?.kind === 'scalar' && typeof tree.value === 'string' ? tree.value.split('@')[0] : undefined
+  return image !== undefined && NAME.test(image) ? image : undefined
 }
 
 function readRecipients(main: SiteFile | undefined): string[] {

@@ -11,7 +11,7 @@ const field = <Value extends z.ZodType>(value: Value) =>
 export const Observed = z
   .strictObject({
     power: field(z.enum(['off', 'on'])),
-    boot: field(z.enum(['dhcp', 'loader', 'kernel', 'initrd', 'root', 'agent', 'ready', 'failed'])),
+    boot: field(z.enum(['dhcp', 'loader', 'kernel', 'initrd', 'fetch', 'root', 'agent', 'ready', 'failed'])),
     image: field(z.string().regex(/^sha256:[0-9a-f]{64}$/)),
     config: field(z.string().max(200)),
     health: field(z.enum(['ok', 'degraded', 'bad'])),

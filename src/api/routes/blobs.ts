@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { MusterError } from '../../lib/errors.ts'
 import { type Routes, actorOf, typed } from '../context.ts'
-import { parseRange } from '../range.ts'
+import { parseRange } from '../../lib/range.ts'
 import { BlobReply, MissingBlobs, type ProblemReply, Sha256 } from '../schemas.ts'
 
 const tags = ['images']

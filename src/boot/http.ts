@@ -1,0 +1,292 @@
+import { randomBytes } from 'node:crypto'
+import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http'
+import type { Logger } from 'pino'
+import type { z } from 'zod'
+import { MusterError } from '../lib/errors.ts'
+import { Mac } from '../nodes/mac.ts'
+import { BootId, Heartbeat, MachineFacts, PhaseReport, type Sighting } from '../nodes/reports.ts'
+import type { Artefacts } from './artefacts.ts'
+import { decideFor } from './decide.ts'
+import type { ViewIndex } from './index-view.ts'
+import { type Servers, firstScript, kernelArguments, machineScript } from './ipxe.ts'
+
+/** What a boot server answers nodes from, and whom it tells what it saw. */
+export interface BootHttpContext {
+  readonly logger: Logger
+  readonly artefacts: Artefacts
+  /** What is in force now; undefined before the first site was applied. */
+  readonly index: () => ViewIndex | undefined
+  /** In the order nodes should ask, the one that was asked first. */
+  readonly servers: (asked: string) => Servers['urls']
+  readonly tell: (sighting: Sighting) => void
+  readonly heard: (node: string) => void
+  /** Bytes of a loader for UEFI HTTP boot. */
+  readonly loader: (name: string) => Promise<Buffer | undefined>
+  readonly discoveryExtras: () => string | undefined
+  readonly now?: () => Date
+}
+
+const BODY_LIMIT = 16 * 1024
+/** Every ten seconds; each node adds a jitter of its own. */
+const INTERVAL = 10
+/** How long a machine that waits for its adoption waits before it asks again. */
+const WAIT = 3
+
+/** What is said in reply. */
+interface Reply {
+  readonly status: number
+  readonly body: string
+}
+const text = (body: string, status = 200): Reply => ({ status, body })
+const NOTHING: Reply = { status: 204, body: '' }
+const problem = (status: number, what: string, hint: string): Reply => text(`error: ${what}\nhint: ${hint}\n`, status)
+
+/**
+ * What nodes talk to: plain HTTP, because loaders and the initramfs speak nothing else; what is fetched is checked by
+ * digest. Written for storms: no framework, small answers worked out from memory.
+ */
+export function createBootHttp(context: BootHttpContext): Server {
+  const server = createServer(
+    { headersTimeout: 20_000, requestTimeout: 0, keepAliveTimeout: 15_000, connectionsCheckingInterval: 10_000 },
+    (request, response) => void handle(context, request, response),
+  )
+  server.on('clientError', (_, socket) => socket.destroy())
+  return server
+}
+
+async function handle(context: BootHttpContext, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  try {
+    const reply = await route(context, request, response)
+    if (reply === undefined) return
+    response.writeHead(reply.status, { 'content-type': 'text/plain', 'content-length': Buffer.byteLength(reply.body) })
+    response.end(request.method === 'HEAD' ? undefined : reply.body)
+  } catch (error) {
+    if (!response.headersSent) {
+      const known = error instanceof MusterError
+      if (!known) context.logger.error({ err: error, path: request.url }, 'answer to a node failed')
+      const reply = known
+        ? problem(error.status, error.message, error.hint)
+        : problem(500, 'something went wrong here', 'ask again, or another server')
+      response.writeHead(reply.status, { 'content-type': 'text/plain', connection: 'close' }).end(reply.body)
+    } else response.destroy()
+  }
+}
+
+async function route(
+  context: BootHttpContext,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<Reply | undefined> {
+  const { method = 'GET', url = '/' } = request
+  const cut = url.indexOf('?')
+  const path = cut < 0 ? url : url.slice(0, cut)
+  const reads = method === 'GET' || method === 'HEAD'
+  if (reads && path.startsWith('/blob/')) {
+    const sha256 = path.slice('/blob/'.length)
+    if (!/^[0-9a-f]{64}$/.test(sha256)) return problem(400, 'that is no digest', 'ask for /blob/SHA256')
+    await context.artefacts.send(sha256, request, response)
+    return undefined
+  }
+  const query = new URLSearchParams(cut < 0 ? '' : url.slice(cut + 1))
+  if (reads) {
+    switch (path) {
+      case '/boot.ipxe':
+        return text(first(context, request))
+      case '/boot/script':
+        return script(context, request, query)
+      case '/boot/step':
+        return step(context, request, query)
+      case '/discover/next':
+        return next(context, request, query)
+      case '/healthz':
+        return text('ok\n')
+    }
+    if (path.startsWith('/loader/')) return sendLoader(context, path.slice('/loader/'.length), request, response)
+  }
+  if (method === 'POST') {
+    switch (path) {
+      case '/node/report':
+        return report(context, request, await read(request, PhaseReport))
+      case '/node/heartbeat':
+        return heartbeat(context, request, await read(request, Heartbeat))
+      case '/discover':
+        return discover(context, request, await read(request, MachineFacts))
+    }
+  }
+  return problem(404, `there is no ${method} ${path.slice(0, 100)}`, 'see the documentation of boot servers')
+}
+
+const serverOf = (request: IncomingMessage): string => (request.socket.localAddress ?? '').replace(/^::ffff:/, '')
+const nowOf = (context: BootHttpContext): Date => context.now?.() ?? new Date()
+
+const needView = (context: BootHttpContext): ViewIndex => {
+  const index = context.index()
+  if (index === undefined) throw new MusterError('BOOT_NOT_READY', 'this boot server has not been told of the site yet')
+  return index
+}
+
+function first(context: BootHttpContext, request: IncomingMessage): string {
+  const index = context.index()
+  return firstScript({ urls: context.servers(serverOf(request)) }, index?.view.settings.provision.vlan)
+}
+
+function script(context: BootHttpContext, request: IncomingMessage, query: URLSearchParams): Reply {
+  const mac = Mac.safeParse(query.get('mac') ?? '')
+  if (!mac.success) return problem(400, 'mac is not a MAC address', 'ask with ?mac=52-54-00-12-34-56')
+  const index = needView(context)
+  const decision = decideFor(index, mac.data)
+  const boot = randomBytes(8).toString('hex')
+  const node = 'node' in decision ? decision.node?.name : undefined
+  context.tell({
+    kind: 'phase',
+    at: nowOf(context).toISOString(),
+    server: serverOf(request),
+    mac: mac.data,
+    ...(node !== undefined && { node }),
+    boot,
+    phase: decision.kind === 'refuse' ? 'failed' : 'loader',
+    ...(decision.kind === 'refuse' && { detail: decision.problem.slice(0, 500) }),
+    ...(decision.kind === 'image' && { image: decision.image.digest }),
+  })
+  const extras = context.discoveryExtras()
+  return text(
+    machineScript(decision, {
+      urls: context.servers(serverOf(request)),
+      boot,
+      mac: mac.data,
+      shell: index.view.settings.provision.shell,
+      ...(extras !== undefined && { discoveryExtras: extras }),
+    }),
+  )
+}
+
+/** What loaders tell: which file they are at, that they hand over, or that something failed. */
+function step(context: BootHttpContext, request: IncomingMessage, query: URLSearchParams): Reply {
+  const mac = Mac.safeParse(query.get('mac') ?? '')
+  const boot = BootId.safeParse(query.get('boot') ?? '')
+  const name = query.get('step')
+  if (!mac.success || !boot.success || !['kernel', 'boot', 'failed'].includes(name ?? ''))
+    return problem(400, 'that is no step of a boot', 'ask with boot, mac and step')
+  const detail = (query.get('detail') ?? '').replaceAll(/[^\x20-\x7e]/g, '?').slice(0, 200)
+  const node = context.index()?.machine(mac.data)?.node.name
+  context.tell({
+    kind: 'phase',
+    at: nowOf(context).toISOString(),
+    server: serverOf(request),
+    mac: mac.data,
+    ...(node !== undefined && { node }),
+    boot: boot.data,
+    phase: name === 'boot' ? 'kernel' : name === 'kernel' ? 'loader' : 'failed',
+    ...(name === 'kernel' && { detail: 'fetches kernel and initramfs' }),
+    ...(name === 'failed' && { detail: `the loader failed: ${detail === '' ? 'for no reason it knows' : detail}` }),
+  })
+  return text('ok\n')
+}
+
+function report(context: BootHttpContext, request: IncomingMessage, said: PhaseReport): Reply {
+  const node = context.index()?.machine(said.mac)?.node.name
+  context.tell({
+    kind: 'phase',
+    at: new Date(nowOf(context).getTime() - said.ago * 1000).toISOString(),
+    server: serverOf(request),
+    mac: said.mac,
+    ...(node !== undefined && { node }),
+    boot: said.boot,
+    phase: said.phase,
+    ...(said.detail !== undefined && { detail: said.detail }),
+  })
+  return NOTHING
+}
+
+function heartbeat(context: BootHttpContext, request: IncomingMessage, said: Heartbeat): Reply {
+  const node = context.index()?.machine(said.mac)?.node.name
+  // Of a machine that is no node any more nobody needs to know.
+  if (node === undefined) return problem(404, 'this machine is no node of the site', 'it goes on, unwatched')
+  context.heard(node)
+  const { boot, image, kernel, hostname, addresses, health } = said
+  context.tell({
+    kind: 'status',
+    at: nowOf(context).toISOString(),
+    server: serverOf(request),
+    mac: said.mac,
+    node,
+    boot,
+    ...(image !== undefined && { image }),
+    kernel,
+    hostname,
+    addresses,
+    health,
+  })
+  return text(`interval=${INTERVAL}\n`)
+}
+
+/** A machine nobody knows is its MAC. */
+const machineId = (mac: string): string => mac.replaceAll(':', '')
+
+function discover(context: BootHttpContext, request: IncomingMessage, facts: MachineFacts): Reply {
+  context.tell({ kind: 'machine', at: nowOf(context).toISOString(), server: serverOf(request), facts })
+  return text(`id=${machineId(facts.mac)}\n`)
+}
+
+/** What a discovered machine does next: wait, or go on as the node it has become. */
+function next(context: BootHttpContext, request: IncomingMessage, query: URLSearchParams): Reply {
+  const id = query.get('id') ?? ''
+  if (!/^[0-9a-f]{12}$/.test(id)) return problem(400, 'that is no id of a machine', 'post to /discover first')
+  const mac = id.replaceAll(/(..)(?!$)/g, '$1:')
+  const index = needView(context)
+  const decision = decideFor(index, mac)
+  if (decision.kind === 'disk') return text('reboot=1\n')
+  if (decision.kind !== 'image') return text(`wait=${WAIT}\n`)
+  // A whole image in one cpio can only be started by a loader.
+  if (decision.form === 'cpio') return text('reboot=1\n')
+  const boot = BootId.safeParse(query.get('boot') ?? '').data ?? randomBytes(8).toString('hex')
+  context.tell({
+    kind: 'phase',
+    at: nowOf(context).toISOString(),
+    server: serverOf(request),
+    mac,
+    node: decision.node.name,
+    boot,
+    phase: 'initrd',
+    detail: 'adopted while it ran the discovery system',
+    image: decision.image.digest,
+  })
+  const urls = context.servers(serverOf(request))
+  const plan = kernelArguments(decision, { urls, boot, mac, shell: index.view.settings.provision.shell })
+  return text(plan.filter(word => word.startsWith('muster.')).join('\n') + '\n')
+}
+
+async function sendLoader(
+  context: BootHttpContext,
+  name: string,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<Reply | undefined> {
+  const bytes = /^[a-z0-9_.-]{1,64}$/i.test(name) ? await context.loader(name) : undefined
+  if (bytes === undefined)
+    return problem(404, 'there is no such loader', 'see the table of loaders in the documentation')
+  response.writeHead(200, { 'content-type': 'application/efi', 'content-length': bytes.length })
+  response.end(request.method === 'HEAD' ? undefined : bytes)
+  return undefined
+}
+
+/** The body, if it is what was expected and no longer than that may be. */
+async function read<Schema extends z.ZodType>(request: IncomingMessage, schema: Schema): Promise<z.output<Schema>> {
+  const chunks: Buffer[] = []
+  let length = 0
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    length += chunk.length
+    if (length > BODY_LIMIT) throw new MusterError('BODY_TOO_LARGE', `a report may have ${BODY_LIMIT} bytes`)
+    chunks.push(chunk)
+  }
+  let value: unknown
+  try {
+    value = JSON.parse(Buffer.concat(chunks).toString('utf8'))
+  } catch {
+    throw new MusterError('REQUEST_INVALID', 'the body is not JSON')
+  }
+  const parsed = schema.safeParse(value)
+  if (parsed.success) return parsed.data
+  const [issue] = parsed.error.issues
+  throw new MusterError('REQUEST_INVALID', `${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'is not right'}`)
+}

@@ -1,0 +1,117 @@
+import { z } from 'zod'
+import { Mac } from './mac.ts'
+import { Phase } from './phases.ts'
+
+/**
+ * What nodes say. None of it is trusted: it is bounded, holds only what is expected, and never becomes part of a path, a
+ * command or a template.
+ */
+export const BootId = z.string().regex(/^[0-9a-f]{16}$/, 'is not the id of a boot')
+const line = (most: number) =>
+  z
+    .string()
+    .max(most * 4)
+    .transform(text => text.replaceAll(/[^\x20-\x7e\u00a0-\uffff]/g, '?').slice(0, most))
+const Digest = z.string().regex(/^sha256:[0-9a-f]{64}$/)
+
+/** A step of a boot, told by initramfs or agent. */
+export const PhaseReport = z.object({
+  boot: BootId,
+  mac: Mac,
+  phase: z.enum([...Phase.options, 'failed']),
+  ago: z.number().min(0).max(86_400).default(0),
+  detail: line(500).optional(),
+})
+export type PhaseReport = z.infer<typeof PhaseReport>
+
+export const Health = z.strictObject({ status: z.enum(['ok', 'degraded', 'bad']), reason: line(500).default('') })
+
+/** What the agent says every ten seconds. */
+export const Heartbeat = z.object({
+  boot: BootId,
+  mac: Mac,
+  node: z.string().max(63).default(''),
+  hostname: line(253).default(''),
+  image: Digest.optional().or(z.literal('').transform(() => undefined)),
+  kernel: line(100).default(''),
+  addresses: z.array(line(64)).max(32).default([]),
+  uptime: z.number().min(0).optional(),
+  health: Health.default({ status: 'ok', reason: '' }),
+})
+export type Heartbeat = z.infer<typeof Heartbeat>
+
+/** What the discovery system found. */
+export const MachineFacts = z.object({
+  boot: BootId.optional(),
+  mac: Mac,
+  macs: z
+    .array(z.object({ name: line(32), mac: Mac, link: z.boolean().default(false), speed: z.number().optional() }))
+    .max(64)
+    .default([]),
+  lldp: z
+    .array(
+      z.object({
+        interface: line(32),
+        frame: z
+          .string()
+          .max(3200)
+          .regex(/^([0-9a-f]{2})*$/i),
+      }),
+    )
+    .max(64)
+    .default([]),
+  uuid: line(64).default(''),
+  serial: line(128).default(''),
+  vendor: line(128).default(''),
+  product: line(128).default(''),
+  cpu: z
+    .object({ model: line(128).default(''), count: z.int().min(0).max(65_536).default(0) })
+    .default({ model: '', count: 0 }),
+  memory: z.number().min(0).default(0),
+  disks: z
+    .array(z.object({ name: line(32), size: z.number().min(0).default(0), model: line(128).default('') }))
+    .max(256)
+    .default([]),
+  bmc: z.object({ address: line(64).default(''), mac: line(32).default('') }).nullish(),
+})
+export type MachineFacts = z.infer<typeof MachineFacts>
+
+/**
+ * What a boot server saw or was told, as it goes to the control role. `node` is who the machine was when it was seen.
+ */
+export const Sighting = z.discriminatedUnion('kind', [
+  z.strictObject({
+    kind: z.literal('phase'),
+    at: z.iso.datetime(),
+    server: z.string().max(64),
+    mac: Mac,
+    node: z.string().max(63).optional(),
+    boot: BootId.optional(),
+    phase: z.enum([...Phase.options, 'failed']),
+    detail: z.string().max(500).optional(),
+    image: Digest.optional(),
+  }),
+  z.strictObject({
+    kind: z.literal('status'),
+    at: z.iso.datetime(),
+    server: z.string().max(64),
+    mac: Mac,
+    node: z.string().max(63),
+    boot: BootId,
+    image: Digest.optional(),
+    kernel: z.string().max(100),
+    hostname: z.string().max(253),
+    addresses: z.array(z.string().max(64)).max(32),
+    health: Health,
+  }),
+  z.strictObject({ kind: z.literal('machine'), at: z.iso.datetime(), server: z.string().max(64), facts: MachineFacts }),
+])
+export type Sighting = z.infer<typeof Sighting>
+
+/** What boot servers hand to the control role every moment. */
+export const SightingBatch = z.strictObject({
+  sightings: z.array(Sighting).max(10_000),
+  /** Nodes that sent a heartbeat since the last batch, as a folded node set. */
+  heard: z.string().max(1_000_000),
+})
+export type SightingBatch = z.infer<typeof SightingBatch>

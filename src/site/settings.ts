@@ -1,0 +1,25 @@
+import { z } from 'zod'
+import { Network, Provision } from './schema.ts'
+import type { Site } from './site.ts'
+
+/** What a site says of itself rather than of a node: stored beside desired state, for whoever serves nodes. */
+export const SiteSettings = z.strictObject({
+  site: z.string(),
+  networks: z.record(z.string(), Network),
+  provision: Provision,
+  /** The image whose kernel runs the discovery system. */
+  discovery: z.string().nullable(),
+})
+export type SiteSettings = z.infer<typeof SiteSettings>
+
+/** Where they are kept in the store. */
+export const SETTINGS = 'site'
+
+export function settingsOf(site: Site): SiteSettings {
+  return {
+    site: site.name,
+    networks: Object.fromEntries(site.networks),
+    provision: site.provision,
+    discovery: site.provision.discovery ?? site.defaultImage ?? null,
+  }
+}
