@@ -10,6 +10,9 @@ import { z } from 'zod'
 import { buildApi } from '../src/api/server.ts'
 import { renderReference } from '../src/cli/manual.ts'
 import { commands, globalOptions } from '../src/cli/spec.ts'
+import { pino } from 'pino'
+import { ViewCompiler } from '../src/boot/compile.ts'
+import { Recorder } from '../src/nodes/recorder.ts'
 import { Control } from '../src/control/control.ts'
 import { Tokens } from '../src/control/tokens.ts'
 import { Manifest } from '../src/images/manifest.ts'
@@ -136,12 +139,17 @@ async function openApiDocument(): Promise<{ paths: Record<string, Record<string,
     await initSite(join(dir, 'site'), 'docs')
     await using store = await openSqliteStore(join(dir, 'state.db'))
     const control = await Control.start(store, await openWorkspace(join(dir, 'site')))
+    const images = await openImageStore(join(dir, 'images'))
+    await using views = await ViewCompiler.start(store, images, pino({ enabled: false }))
     const context = {
       version: VERSION,
       store,
       control,
       tokens: await Tokens.load(store),
-      images: await openImageStore(join(dir, 'images')),
+      images,
+      recorder: await Recorder.load(store, { isNode: () => false }),
+      views,
+      bootServers: () => [],
       stopping: new AbortController().signal,
     }
     const app = await buildApi(context, {}, () => false)

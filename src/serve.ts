@@ -4,6 +4,8 @@ import { join, resolve } from 'node:path'
 import { createSecureContext } from 'node:tls'
 import { type Logger, pino } from 'pino'
 import { startServer } from './api/server.ts'
+import { ViewCompiler } from './boot/compile.ts'
+import { BootService } from './boot/service.ts'
 import { siteDir } from './cli/connect.ts'
 import type { Call } from './cli/define.ts'
 import { readKeys } from './cli/keys.ts'
@@ -15,15 +17,22 @@ import { MusterError } from './lib/errors.ts'
 import { rootsOf } from './images/roots.ts'
 import { openImageStore } from './images/store/store.ts'
 import { exec } from './lib/exec.ts'
+import { Recorder } from './nodes/recorder.ts'
+import { serveBoots } from './serve-boots.ts'
+import { SETTINGS, settingsOf } from './site/settings.ts'
 import { openWorkspace } from './site/workspace.ts'
 import { allObserved } from './state/observed.ts'
 import { openSqliteStore } from './state/sqlite.ts'
 import type { Store } from './state/store.ts'
 import { VERSION } from './version.ts'
 
-interface ServeOptions {
+export interface ServeOptions {
+  readonly role: 'all' | 'control' | 'boot'
   readonly data: string
   readonly listen: string
+  readonly bootListen?: string
+  readonly control?: string
+  readonly ownDnsmasq?: boolean
   readonly socket?: string
   readonly key?: string
   readonly tlsCert?: string
@@ -32,15 +41,31 @@ interface ServeOptions {
 }
 
 /** Wires the server together, runs it until a signal says stop, and takes it apart again. */
-export async function serve({ io, options }: Call<ServeOptions>): Promise<void> {
+export async function serve(call: Call<ServeOptions>): Promise<void> {
+  const { io, options } = call
   const logger = pino({ level: options.logLevel, base: null, timestamp: pino.stdTimeFunctions.isoTime })
-  const workspace = await openWorkspace(await siteDir(io, options))
   const data = resolve(io.cwd, options.data)
   await makeDirectory(data, 0o700)
-  const { host, port } = parseListen(options.listen)
+  const life: Life = { logger, data, env: io.env, stopped: stopped(io.interrupted), signal: io.interrupted }
+  if (options.role === 'boot') await serveBoots(call, { ...life, ready: () => ready(life) })
+  else await serveControl(call, life)
+}
+
+interface Life {
+  readonly logger: Logger
+  readonly data: string
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly stopped: Promise<void>
+  readonly signal: AbortSignal
+}
+
+async function serveControl({ io, options }: Call<ServeOptions>, life: Life): Promise<void> {
+  const { logger, data } = life
+  const workspace = await openWorkspace(await siteDir(io, options))
+  const where = parseListen(options.listen)
   const tls = await readTls(options)
-  if (tls === undefined && !isLoopback(host)) {
-    throw new MusterError('USAGE', `${host} is not a loopback address: tokens would travel in clear`, {
+  if (tls === undefined && where.fd === undefined && !isLoopback(where.host)) {
+    throw new MusterError('USAGE', `${where.host} is not a loopback address: tokens would travel in clear`, {
       hint: 'give --tls-cert and --tls-key, or listen on 127.0.0.1 behind a proxy',
     })
   }
@@ -50,6 +75,23 @@ export async function serve({ io, options }: Call<ServeOptions>): Promise<void> 
   const control = await Control.start(store, workspace, { identities: keys === undefined ? [] : parseKeyFile(keys) })
   const tokens = await Tokens.load(store)
   const images = await openImageStore(join(data, 'images'))
+  await keepSettings(store, control)
+  const recorder = await Recorder.load(store, { isNode: name => control.desired.get(name) !== undefined })
+  await using views = await ViewCompiler.start(store, images, logger)
+  const boot =
+    options.role === 'control'
+      ? undefined
+      : await BootService.start({
+          dir: join(data, 'boot'),
+          logger,
+          blobs: images,
+          send: batch => recorder.take(batch),
+          ...(options.bootListen !== undefined && { listen: parseListen(options.bootListen) }),
+          ...(options.ownDnsmasq === true && { externalDnsmasq: true }),
+        })
+  await using _ = { [Symbol.asyncDispose]: async () => boot?.[Symbol.asyncDispose]() }
+  if (boot !== undefined) views.onChange(index => boot.update(index))
+  await boot?.settled()
   const server = await startServer(
     {
       version: VERSION,
@@ -57,20 +99,46 @@ export async function serve({ io, options }: Call<ServeOptions>): Promise<void> 
       control,
       tokens,
       images,
+      recorder,
+      views,
+      bootServers: () => boot?.urls() ?? bootServersOf(views),
       imageRoots: async () => rootsOf((await allObserved(store)).values()),
     },
-    { host, port, socket: resolve(data, options.socket ?? 'muster.sock'), logger, ...(tls && { tls }) },
+    { ...where, socket: resolve(data, options.socket ?? 'muster.sock'), logger, ...(tls && { tls }) },
+  )
+  const sweeping = setInterval(
+    () => void recorder.sweep().catch((error: unknown) => logger.error({ err: error }, 'sweep failed')),
+    1000,
   )
   logger.info(
     { url: server.url, site: workspace.dir, data, nodes: control.desired.nodes.size, version: VERSION },
     'ready',
   )
-  await notify(io.env['NOTIFY_SOCKET'], 'READY=1', logger)
+  await ready(life)
   void giveBackMemory(store, io.interrupted)
-  await stopped(io.interrupted)
-  logger.info('stopping')
-  await notify(io.env['NOTIFY_SOCKET'], 'STOPPING=1', logger)
+  await life.stopped
+  await stopping(life)
+  clearInterval(sweeping)
   await server.close()
+}
+
+/** A site that was applied before there were settings has them now. */
+async function keepSettings(store: Store, control: Control): Promise<void> {
+  if (control.desired.nodes.size === 0 || (await store.get(SETTINGS)) !== undefined) return
+  const value = JSON.stringify(settingsOf(await control.appliedSite()))
+  await store.commit([{ key: SETTINGS, value }], [{ kind: 'site.settings', actor: 'muster' }])
+}
+
+function bootServersOf(views: ViewCompiler): string[] {
+  const provision = views.index()?.view.settings.provision
+  return (provision?.servers ?? []).map(server => `http://${server}:${provision?.port}`)
+}
+
+const ready = (life: Life): Promise<void> => notify(life.env['NOTIFY_SOCKET'], 'READY=1', life.logger)
+
+async function stopping(life: Life): Promise<void> {
+  life.logger.info('stopping')
+  await notify(life.env['NOTIFY_SOCKET'], 'STOPPING=1', life.logger)
 }
 
 const CALM = 5000
@@ -99,7 +167,10 @@ const stopped = (signal: AbortSignal): Promise<void> =>
     else signal.addEventListener('abort', () => done(), { once: true })
   })
 
-function parseListen(text: string): { host: string; port: number } {
+/** An address and port; or fd:3, a socket that whoever started us is listening on already. */
+export function parseListen(text: string): { host: string; port: number; fd?: number } {
+  const inherited = /^fd:(\d{1,3})$/.exec(text)?.[1]
+  if (inherited !== undefined) return { host: '127.0.0.1', port: 0, fd: Number(inherited) }
   const [, bracketed, plain, port] = /^(?:\[([^\]]+)\]|([^:]+)):(\d{1,5})$/.exec(text) ?? []
   const host = bracketed ?? plain
   if (host === undefined || Number(port) > 65_535)

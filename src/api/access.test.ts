@@ -22,6 +22,15 @@ const ROUTES: readonly [method: string, path: string, role: Role | 'none', outco
   ['GET', '/api/v1/nodes', 'viewer', 200],
   ['GET', '/api/v1/nodes/:name', 'viewer', 'NODE_UNKNOWN'],
   ['GET', '/api/v1/nodes/:name/explain', 'viewer', 'NODE_UNKNOWN'],
+  ['GET', '/api/v1/nodes/:name/timeline', 'viewer', 'NODE_UNKNOWN'],
+  ['GET', '/api/v1/nodes/:name/boot', 'viewer', 'NODE_UNKNOWN'],
+  ['POST', '/api/v1/places', 'operator', 'REQUEST_INVALID', { rubbish: 1 }],
+  ['GET', '/api/v1/boot/view', 'viewer', 'BOOT_NOT_READY'],
+  ['POST', '/api/v1/boot/sightings', 'operator', 'REQUEST_INVALID', { rubbish: 1 }],
+  ['GET', '/api/v1/machines', 'viewer', 200],
+  ['GET', '/api/v1/machines/:id', 'viewer', 'REQUEST_INVALID'],
+  ['DELETE', '/api/v1/machines/:id', 'operator', 'REQUEST_INVALID'],
+  ['POST', '/api/v1/machines/:id/adopt', 'operator', 'REQUEST_INVALID', { rubbish: 1 }],
   ['POST', '/api/v1/nodes', 'operator', 'REQUEST_INVALID', { rubbish: 1 }],
   ['PATCH', '/api/v1/nodes', 'operator', 'REQUEST_INVALID', { rubbish: 1 }],
   ['DELETE', '/api/v1/nodes', 'operator', 'REQUEST_INVALID', { rubbish: 1 }],
@@ -85,8 +94,8 @@ const statusOf = (outcome: Outcome): number => (outcome === 200 ? 200 : new Must
 
 describe('who may call what', () => {
   it('is said here for every route there is', async () => {
-    const { store, control, tokens, images } = server
-    const context = { version: 'x', store, control, tokens, images, stopping: new AbortController().signal }
+    const { store, control, tokens, images, boot } = server
+    const context = { version: 'x', store, control, tokens, images, ...boot, stopping: new AbortController().signal }
     const app = await buildApi(context, {}, () => true)
     const routes = flatten(app.printRoutes({ commonPrefix: false, includeHooks: false }))
     await app.close()

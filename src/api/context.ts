@@ -6,6 +6,8 @@ import type { Control } from '../control/control.ts'
 import type { Tokens } from '../control/tokens.ts'
 import type { Roots } from '../images/store/collect.ts'
 import type { ImageStore } from '../images/store/store.ts'
+import type { ViewIndex } from '../boot/index-view.ts'
+import type { Recorder } from '../nodes/recorder.ts'
 import type { Store } from '../state/store.ts'
 
 /** What the routes work with. */
@@ -15,12 +17,23 @@ export interface ApiContext {
   readonly control: Control
   readonly tokens: Tokens
   readonly images: ImageStore
+  readonly recorder: Recorder
+  /** What nodes should boot. */
+  readonly views: Views
+  /** Addresses of the boot servers, as nodes are told: http://10.77.0.1:7180. */
+  readonly bootServers: () => readonly string[]
   /** Who uses which image, asked before one is removed; nobody unless it is given. */
   readonly imageRoots?: () => Promise<Roots>
   /** The most bytes a blob may have that somebody sends; 64 GiB unless said. */
   readonly maxBlob?: number
   /** Aborted when the server stops: ends streams. */
   readonly stopping: AbortSignal
+}
+
+export interface Views {
+  readonly index: () => ViewIndex | undefined
+  /** Resolves once everything that was applied before is in it. */
+  readonly refresh: () => Promise<void>
 }
 
 export type Api = FastifyInstance

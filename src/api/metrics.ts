@@ -34,6 +34,14 @@ export function createMetrics(context: ApiContext): Metrics {
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
     registers,
   })
+  const phases = new Histogram({
+    name: 'muster_boot_phase_seconds',
+    help: 'How long the phases of boots took.',
+    labelNames: ['phase'],
+    buckets: [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320, 640],
+    registers,
+  })
+  context.recorder.onPhase((phase, took) => phases.observe({ phase }, took))
   const gauges: { name: string; help: string; read: () => Promise<number> }[] = [
     { name: 'muster_nodes', help: 'Nodes with desired state.', read: async () => context.control.desired.nodes.size },
     { name: 'muster_revision', help: 'Revision of the state.', read: () => context.store.revision() },

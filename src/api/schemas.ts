@@ -2,6 +2,9 @@ import { z } from 'zod'
 import { ROLES, Role } from '../control/actor.ts'
 import { Generation } from '../control/generations.ts'
 import { Artefact, Digest, Manifest } from '../images/manifest.ts'
+import { Machine } from '../nodes/machines.ts'
+import { Mac } from '../nodes/mac.ts'
+import { Phase } from '../nodes/phases.ts'
 import { Observed } from '../state/observed.ts'
 
 /** What the API says and hears, beyond what the parts below define themselves. */
@@ -167,3 +170,57 @@ export const ImageNameReply = z.strictObject({ name: z.string(), digest: Digest 
 export const Sha256 = Artefact.shape.sha256
 export const BlobReply = z.strictObject({ sha256: Sha256, size: z.int() })
 export const MissingBlobs = z.strictObject({ digests: z.array(Sha256).max(10_000) })
+
+const PhaseTimeReply = z.strictObject({
+  phase: Phase,
+  at: z.string().describe('When it was entered.'),
+  seconds: z.number().optional().describe('How long it took; absent for the one it is in.'),
+})
+export const BootReply = z.strictObject({
+  id: z.string().optional().describe('The same from the script to the agent.'),
+  mac: z.string(),
+  image: z.string().optional().describe('Digest of the image it was given.'),
+  phases: z.array(PhaseTimeReply),
+  failed: z.strictObject({ at: z.string(), reason: z.string() }).optional(),
+  last: z.strictObject({ at: z.string(), what: z.string() }).describe('The last thing that was seen of it.'),
+})
+export type BootReply = z.infer<typeof BootReply>
+export const TimelineReply = z.strictObject({ node: z.string(), boots: z.array(BootReply).describe('Newest first.') })
+export type TimelineReply = z.infer<typeof TimelineReply>
+
+export const BootExplanation = z.strictObject({
+  node: z.string(),
+  boots: z
+    .enum(['image', 'disk', 'refuse'])
+    .describe('What it is given: an image, its own disk, or a message why not.'),
+  image: z.string().optional(),
+  form: z.enum(['squashfs', 'cpio']).optional(),
+  problem: z.string().optional(),
+  hint: z.string().optional(),
+  because: z.array(z.string()).describe('One sentence each.'),
+  servers: z.array(z.string()).describe('Boot servers in the order it asks them.'),
+  script: z.string().describe('What its loader is given.'),
+  last: BootReply.optional(),
+})
+export type BootExplanation = z.infer<typeof BootExplanation>
+
+export const MachineReply = z.strictObject({
+  ...Machine.shape,
+  node: z.string().nullable().describe('The node it is, once it has been adopted.'),
+})
+export type MachineReply = z.infer<typeof MachineReply>
+export const MachineList = z.strictObject({ items: z.array(MachineReply) })
+export const AdoptMachine = z.strictObject({ node: z.string().min(1).max(63), message: Message })
+export const AdoptedReply = z.strictObject({
+  machine: z.string(),
+  node: z.string(),
+  commit: z.string(),
+  generation: z.int(),
+})
+export const PutPlaces = z.strictObject({
+  places: z
+    .array(z.strictObject({ mac: Mac, switch: z.string().min(1).max(128), port: z.string().min(1).max(128) }))
+    .min(1)
+    .max(50_000),
+  source: z.string().min(1).max(64).default('operator').describe('Who says so.'),
+})

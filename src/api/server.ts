@@ -12,10 +12,12 @@ import { DEFAULT_PATIENCE, type Patience, limitBodies } from './patience.ts'
 import { sendProblem } from './problems.ts'
 import { backupRoutes } from './routes/backup.ts'
 import { blobRoutes } from './routes/blobs.ts'
+import { bootRoutes } from './routes/boot.ts'
 import { eventRoutes } from './routes/events.ts'
 import { groupRoutes } from './routes/groups.ts'
 import { healthRoutes } from './routes/health.ts'
 import { imageRoutes } from './routes/images.ts'
+import { machineRoutes } from './routes/machines.ts'
 import { nodeRoutes } from './routes/nodes.ts'
 import { siteRoutes } from './routes/site.ts'
 import { tokenRoutes } from './routes/tokens.ts'
@@ -23,6 +25,8 @@ import { tokenRoutes } from './routes/tokens.ts'
 export interface ServerOptions {
   readonly host: string
   readonly port: number
+  /** A socket that is listening already, instead of host and port. */
+  readonly fd?: number
   readonly socket: string
   readonly logger?: FastifyBaseLogger
   readonly tls?: { readonly cert: Buffer; readonly key: Buffer }
@@ -56,7 +60,8 @@ export async function startServer(
     request =>
       localServer.current !== undefined && (request.raw.socket as { server?: unknown }).server === localServer.current,
   )
-  await app.listen({ host: options.host, port: options.port }).catch((error: NodeJS.ErrnoException) => {
+  const where = options.fd === undefined ? { host: options.host, port: options.port } : { fd: options.fd }
+  await app.listen(where as { host: string }).catch((error: NodeJS.ErrnoException) => {
     const why = LISTEN_PROBLEMS[error.code ?? ''] ?? error.message
     throw new MusterError('ADDRESS_UNUSABLE', `cannot listen on ${options.host}:${options.port}: ${why}`, {
       cause: error,
@@ -146,6 +151,8 @@ export async function buildApi(
   for (const routes of [
     healthRoutes,
     nodeRoutes,
+    bootRoutes,
+    machineRoutes,
     groupRoutes,
     siteRoutes,
     imageRoutes,

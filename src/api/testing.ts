@@ -3,12 +3,16 @@ import http, { type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
 import { type Socket, connect } from 'node:net'
 import { join } from 'node:path'
 import type { FastifyBaseLogger } from 'fastify'
+import { pino } from 'pino'
 import type { Role } from '../control/actor.ts'
 import { type TestControl, startControl } from '../control/testing.ts'
 import { Tokens } from '../control/tokens.ts'
 import type { Roots } from '../images/store/collect.ts'
 import { type ImageStore, openImageStore } from '../images/store/store.ts'
+import { ViewCompiler } from '../boot/compile.ts'
+import { Recorder } from '../nodes/recorder.ts'
 import type { Limits } from './access.ts'
+import type { ApiContext } from './context.ts'
 import type { Patience } from './patience.ts'
 import type { EventReply } from './schemas.ts'
 import { type RunningServer, startServer } from './server.ts'
@@ -30,6 +34,7 @@ export interface Ask {
 export interface TestServer extends TestControl {
   readonly tokens: Tokens
   readonly images: ImageStore
+  readonly boot: Pick<ApiContext, 'recorder' | 'views' | 'bootServers'>
   readonly server: RunningServer
   readonly url: string
   /** Path of the unix socket. */
@@ -61,6 +66,9 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   const { store, control, data } = world
   const tokens = await Tokens.load(store, options.now)
   const images = await openImageStore(join(data, 'images'), options.now)
+  const recorder = await Recorder.load(store, { isNode: name => control.desired.get(name) !== undefined })
+  const views = await ViewCompiler.start(store, images, pino({ enabled: false }))
+  const boot = { recorder, views, bootServers: () => ['http://10.77.0.1:7180'] }
   const socket = join(data, 'muster.sock')
   const server = await startServer(
     {
@@ -69,6 +77,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
       control,
       tokens,
       images,
+      ...boot,
       ...(options.imageRoots && { imageRoots: options.imageRoots }),
       ...(options.maxBlob !== undefined && { maxBlob: options.maxBlob }),
     },
@@ -86,6 +95,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     ...world,
     tokens,
     images,
+    boot,
     server,
     url: server.url,
     socket,
@@ -97,6 +107,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     dial: () => dial(Number(port), host),
     async [Symbol.asyncDispose]() {
       await server.close()
+      await views[Symbol.asyncDispose]()
       await world[Symbol.asyncDispose]()
     },
   }

@@ -1,5 +1,7 @@
 import type { CommandSpec, OptionSpec } from './define.ts'
+import { boot, discover, timeline } from './spec-boot.ts'
 import { image, module } from './spec-images.ts'
+import { lab } from './spec-lab.ts'
 
 /** Every command of `muster`: from this table come the parser, --help, completion, the man page and the reference. */
 export const globalOptions: readonly OptionSpec[] = [
@@ -193,6 +195,7 @@ const node: CommandSpec = {
       examples: ['muster node show n001'],
       action: async () => (await import('./commands/node.ts')).show,
     },
+    timeline,
     {
       name: 'add',
       about: 'Add nodes to the site and commit',
@@ -382,7 +385,23 @@ export const commands: readonly CommandSpec[] = [
     about: 'Run the server',
     options: [
       { flags: '--data <dir>', about: 'directory of its state', default: '/var/lib/muster', completes: 'directories' },
-      { flags: '--listen <address>', about: 'address and port of the API', default: '127.0.0.1:7171' },
+      {
+        flags: '--role <role>',
+        about: 'what it does: control (site, state, API), boot (what nodes need), or all of it',
+        choices: ['all', 'control', 'boot'],
+        default: 'all',
+      },
+      {
+        flags: '--listen <address>',
+        about: 'address and port of the API; fd:3 for a socket it inherits',
+        default: '127.0.0.1:7171',
+      },
+      { flags: '--boot-listen <address>', about: 'answer nodes here only, and give out no addresses' },
+      { flags: '--control <url>', about: 'for the role boot: where the control role is (its token in MUSTER_TOKEN)' },
+      {
+        flags: '--own-dnsmasq',
+        about: 'dnsmasq runs as a unit of its own (muster-dnsmasq.service): write its files only',
+      },
       { flags: '--socket <path>', about: 'unix socket for root; DATA/muster.sock unless given' },
       keyFile,
       { flags: '--tls-cert <file>', about: 'certificate (PEM); needed beyond loopback', completes: 'files' },
@@ -394,7 +413,11 @@ export const commands: readonly CommandSpec[] = [
         default: 'info',
       },
     ],
-    examples: ['muster serve --site /srv/site', 'muster serve --site . --data ./data --listen 127.0.0.1:7171'],
+    examples: [
+      'muster serve --role boot --control https://head:7171',
+      'muster serve --site /srv/site',
+      'muster serve --site . --data ./data --listen 127.0.0.1:7171',
+    ],
     stopsItself: true,
     action: async () => (await import('../serve.ts')).serve,
   },
@@ -409,11 +432,14 @@ export const commands: readonly CommandSpec[] = [
   },
   nodeset,
   node,
+  boot,
+  discover,
   group,
   image,
   module,
   secret,
   token,
+  lab,
   {
     name: 'status',
     about: 'Show the server: version, generation in force, counts',

@@ -23,7 +23,14 @@ import { treeAt } from './validate.ts'
 export function checkSite(site: Site): Problem[] {
   const unreadable = site.files.problems
   const invalid = site.files.files.flatMap(file => file.validate())
-  const structural = [...unreadable, ...invalid, ...site.problems, ...checkNetworks(site), ...checkProvision(site), ...checkRecipes(site)]
+  const structural = [
+    ...unreadable,
+    ...invalid,
+    ...site.problems,
+    ...checkNetworks(site),
+    ...checkProvision(site),
+    ...checkRecipes(site),
+  ]
   return tidyProblems([...structural, ...checkNodes(site)])
 }
 

@@ -154,8 +154,12 @@ export const Provision = z.strictObject({
   unknown: z
     .enum(['discover', 'ignore'])
     .default('discover')
-    .describe('What machines nobody knows get: the discovery system, where their network has addresses for them, or nothing.'),
-  discovery: Name.optional().describe('The image whose kernel runs the discovery system; that of `defaults` unless said.'),
+    .describe(
+      'What machines nobody knows get: the discovery system, where their network has addresses for them, or nothing.',
+    ),
+  discovery: Name.optional().describe(
+    'The image whose kernel runs the discovery system; that of `defaults` unless said.',
+  ),
   dns: z.array(Address).default([]).describe('Servers that are asked for names we do not know.'),
   shell: z.boolean().default(false).describe('Whether a node that cannot boot offers a root shell on its console.'),
   vlan: z.int().min(1).max(4094).optional().describe('The VLAN that loaders boot over, where the port is tagged.'),

@@ -55,7 +55,7 @@ export async function report(
   for (let attempt = 1; ; attempt++) {
     const entry = await store.get(OBSERVED + node)
     const before = entry === undefined ? {} : Observed.parse(JSON.parse(entry.value))
-    const { after, changed } = merge(before, news, now.toISOString())
+    const { after, changed } = mergeReport(before, news, now.toISOString())
     if (changed.length === 0) return before
     const change: Change = { key: OBSERVED + node, value: JSON.stringify(after), ifRevision: entry?.revision ?? 0 }
     try {
@@ -77,7 +77,12 @@ export async function report(
   }
 }
 
-function merge(before: Observed, news: Report, since: string): { after: Observed; changed: ObservedField[] } {
+/** What a report makes of what was known, and which fields that changes. */
+export function mergeReport(
+  before: Observed,
+  news: Report,
+  since: string,
+): { after: Observed; changed: ObservedField[] } {
   const after: Record<string, unknown> = { ...before }
   const changed: ObservedField[] = []
   for (const name of Object.keys(Observed.shape) as ObservedField[]) {

@@ -73,7 +73,7 @@ test(
     const script = `
       cat /etc/sysctl.d/60-compute.conf; grep ^PasswordAuthentication /etc/ssh/sshd_config; stat -c '%a %U' /scratch /var/spool/slurmd /var/tmp
       cat /etc/motd; tail -n 1 /etc/environment-modules/modulespath; ls /etc/security/limits.d; cat /etc/image-release
-      ls /etc/ssh/ssh_host_* /etc/munge/munge.key /boot/initrd* 2>/dev/null; slurmd -V; /usr/lib/muster/muster-agent`
+      ls /etc/ssh/ssh_host_* /etc/munge/munge.key /boot/initrd* 2>/dev/null; slurmd -V; /usr/lib/muster/muster-agent --once`
     const data = join(dir, 'one')
     const said = await muster('image', 'shell', 'compute', '--data', data, '--', 'sh', '-c', script)
     expect(said).toContain('vm.swappiness = 1')
@@ -82,7 +82,7 @@ test(
     expect(said).toContain('demo: compute node, image compute.')
     expect(said).toContain('/opt/modulefiles\n60-hpc.conf\n')
     expect(said).toMatch(/^IMAGE_NAME=compute\nIMAGE_INPUTS=sha256:[0-9a-f]{64}\nIMAGE_TIME=\S+Z\nslurm-wlm 22\.05/m)
-    expect(said).toMatch(/\{"hostname":"build","image":"compute","inputs":"sha256:[0-9a-f]{64}"/)
+    expect(said).toMatch(/\{"hostname":"build","image":"","name":"compute","inputs":"sha256:[0-9a-f]{64}"/)
   },
   5 * MINUTES,
 )
@@ -152,7 +152,7 @@ test(
     qemu.kill('SIGKILL')
     await ended
     expect(console).not.toMatch(/Kernel panic|emergency mode/)
-    expect(console).toMatch(/"image":"compute".*"kernel":"6\.\d+\.\d+-\d+-cloud-amd64"/)
+    expect(console).toMatch(/"name":"compute".*"kernel":"6\.\d+\.\d+-\d+-cloud-amd64"/)
   },
   20 * MINUTES,
 )
@@ -163,6 +163,7 @@ test('the manifest lists every artefact the recipe asks for', async () => {
   }
   expect(manifest.artefacts.map(one => one.type)).toEqual([
     'kernel',
+    'initrd',
     'squashfs',
     'cpio.zst',
     'files',

@@ -59,9 +59,9 @@ export async function show({ io, out, args: [name = ''], options }: Call): Promi
     ...(Object.keys(node.observed).length === 0
       ? ['observed: nothing yet']
       : table(
-          ['OBSERVED', 'VALUE', 'SINCE'],
+          ['OBSERVED', 'VALUE', 'SINCE', 'REASON'],
           Object.entries(node.observed).flatMap(([field, seen]) =>
-            seen === undefined ? [] : [[field, seen.value, `${ago(seen.since, now)} ago`]],
+            seen === undefined ? [] : [[field, seen.value, `${ago(seen.since, now)} ago`, seen.reason ?? '']],
           ),
         )),
   ])

@@ -1,0 +1,146 @@
+import { createHash } from 'node:crypto'
+import { type FSWatcher, watch } from 'node:fs'
+import { join } from 'node:path'
+import type { Logger } from 'pino'
+import type { ImageStore } from '../images/store/store.ts'
+import { SETTINGS, SiteSettings } from '../site/settings.ts'
+import type { Store } from '../state/store.ts'
+import { PLACE, Place } from '../nodes/places.ts'
+import { ViewIndex } from './index-view.ts'
+import { type BootImage, type BootNode, bootImage, bootNode, placeOf } from './view.ts'
+
+const DESIRED = 'desired/'
+/** Kinds of events after which the view may be another. */
+const MATTERS = /^(site\.applied|machine\.placed|image\.|state\.restored)/
+/** An image is published in several steps; its name comes last. */
+const CALM = 100
+
+/**
+ * Keeps the view of what nodes should boot up to date with desired state, images and places, and tells whoever serves
+ * nodes. Only nodes that changed are looked at again.
+ */
+export class ViewCompiler implements AsyncDisposable {
+  readonly #store: Store
+  readonly #images: ImageStore
+  readonly #logger: Logger
+  readonly #stop = new AbortController()
+  readonly #nodes = new Map<string, { readonly revision: number; readonly node: BootNode }>()
+  readonly #manifests = new Map<string, BootImage>()
+  readonly #listeners = new Set<(index: ViewIndex) => void>()
+  #index: ViewIndex | undefined
+  #watcher: FSWatcher | undefined
+  #timer: NodeJS.Timeout | undefined
+  #compiling: Promise<void> = Promise.resolve()
+  #watching: Promise<void> | undefined
+
+  private constructor(store: Store, images: ImageStore, logger: Logger) {
+    this.#store = store
+    this.#images = images
+    this.#logger = logger
+  }
+
+  static async start(store: Store, images: ImageStore, logger: Logger): Promise<ViewCompiler> {
+    const compiler = new ViewCompiler(store, images, logger)
+    const revision = await store.revision()
+    await compiler.refresh()
+    compiler.#watching = compiler.#follow(revision)
+    // Builds publish without asking a server.
+    compiler.#watcher = watch(join(images.dir, 'names'), () => compiler.#soon())
+    return compiler
+  }
+
+  /** What is in force; undefined before the first site was applied. */
+  index(): ViewIndex | undefined {
+    return this.#index
+  }
+
+  onChange(listener: (index: ViewIndex) => void): void {
+    this.#listeners.add(listener)
+    if (this.#index !== undefined) listener(this.#index)
+  }
+
+  /** Resolves when everything that was true when it was called is in the view. */
+  refresh(): Promise<void> {
+    const next = this.#compiling.then(() => this.#compile())
+    this.#compiling = next.catch((error: unknown) =>
+      this.#logger.error({ err: error }, 'what nodes should boot cannot be worked out'),
+    )
+    return next
+  }
+
+  #soon(): void {
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined
+      void this.refresh().catch(() => {})
+    }, CALM)
+  }
+
+  async #follow(after: number): Promise<void> {
+    for await (const events of this.#store.watch(after, this.#stop.signal))
+      if (events.some(event => MATTERS.test(event.kind))) await this.refresh().catch(() => {})
+  }
+
+  async #compile(): Promise<void> {
+    const entry = await this.#store.get(SETTINGS)
+    if (entry === undefined) return
+    const settings = SiteSettings.parse(JSON.parse(entry.value))
+    const nodes = await this.#compileNodes()
+    const references = new Set(nodes.flatMap(({ image }) => image ?? []))
+    if (settings.discovery !== null) references.add(settings.discovery)
+    const images: Record<string, BootImage> = {}
+    for (const reference of [...references].sort()) {
+      const image = await this.#image(reference)
+      if (image !== undefined) images[reference] = image
+    }
+    const places: Record<string, string> = {}
+    for (const { key, value } of await this.#store.list(PLACE))
+      places[key.slice(PLACE.length)] = placeOf(Place.parse(JSON.parse(value)))
+    const content = { settings, nodes, images, places }
+    const version = createHash('sha256').update(JSON.stringify(content)).digest('hex').slice(0, 32)
+    if (version === this.#index?.view.version) return
+    this.#index = new ViewIndex({ version, ...content })
+    for (const listener of this.#listeners) listener(this.#index)
+  }
+
+  async #compileNodes(): Promise<BootNode[]> {
+    const entries = await this.#store.list(DESIRED)
+    const there = new Set<string>()
+    const nodes = entries.map(({ key, value, revision }) => {
+      const name = key.slice(DESIRED.length)
+      there.add(name)
+      const known = this.#nodes.get(name)
+      if (known?.revision === revision) return known.node
+      const node = bootNode(name, JSON.parse(value) as Record<string, unknown>)
+      this.#nodes.set(name, { revision, node })
+      return node
+    })
+    for (const name of this.#nodes.keys()) if (!there.has(name)) this.#nodes.delete(name)
+    return nodes
+  }
+
+  /** NAME@sha256:… is that one; any other is the newest of its name. */
+  async #image(reference: string): Promise<BootImage | undefined> {
+    const [name = '', at] = reference.split('@')
+    try {
+      const digest = at?.startsWith('sha256:') === true ? at : (await this.#images.latest(name))?.digest
+      if (digest === undefined) return undefined
+      let image = this.#manifests.get(digest)
+      if (image === undefined) {
+        image = bootImage(digest, await this.#images.manifest(digest as `sha256:${string}`))
+        this.#manifests.set(digest, image)
+      }
+      return image
+    } catch (error) {
+      this.#logger.warn({ err: error, image: reference }, 'image cannot be used')
+      return undefined
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stop.abort()
+    clearTimeout(this.#timer)
+    this.#watcher?.close()
+    await this.#watching
+    await this.#compiling
+  }
+}

@@ -1,0 +1,6 @@
+export interface DhcpNetwork { readonly name: string; readonly cidr: string; readonly gateway?: string; readonly unknown?: string; readonly domain?: string; readonly vlan?: number }
+export interface DhcpHost { readonly name: string; readonly domain: string; readonly network: string; readonly macs: readonly string[]; readonly address: string; readonly boots: boolean; readonly primary: boolean }
+export interface Loaders { readonly bios?: string; readonly efi64?: string; readonly arm64?: string }
+export interface DhcpDesired { readonly servers: readonly string[]; readonly own: readonly string[]; readonly httpPort: number; readonly domain: string; readonly networks: readonly DhcpNetwork[]; readonly hosts: readonly DhcpHost[]; readonly forwarders: readonly string[]; readonly discover: boolean; readonly mode: 'server' | 'proxy'; readonly autoexec: string; readonly loaders: Loaders }
+export interface DhcpSighting { readonly mac: string; readonly kind: 'discover' | 'offer' | 'request' | 'ack' | 'nak'; readonly address?: string; readonly vendor?: string; readonly arch?: number; readonly userClass?: string; readonly isFirmware: boolean; readonly at: Date }
+export interface AddressService extends AsyncDisposable { apply(desired: DhcpDesired): Promise<void> }

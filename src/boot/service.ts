@@ -1,0 +1,217 @@
+import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
+import type { Server } from 'node:http'
+import { totalmem } from 'node:os'
+import { join } from 'node:path'
+import type { Logger } from 'pino'
+import { makeDirectory } from '../lib/dirs.ts'
+import { messageOf } from '../lib/errors.ts'
+import type { SightingBatch } from '../nodes/reports.ts'
+import { dhcpDesired, ownAddresses, serverUrls } from './addresses.ts'
+import { Artefacts, type Blobs } from './artefacts.ts'
+import type { AddressService, DhcpSighting } from './dhcp/desired.ts'
+import { startDnsmasq } from './dhcp/dnsmasq.ts'
+import { type DiscoveryExtras, discoveryExtras } from './extras.ts'
+import { createBootHttp } from './http.ts'
+import type { ViewIndex } from './index-view.ts'
+import { Reporter } from './reporter.ts'
+
+export interface BootServiceOptions {
+  /** Its own directory. */
+  readonly dir: string
+  readonly logger: Logger
+  readonly blobs: Blobs
+  /** To the control role, wherever it is. */
+  readonly send: (batch: SightingBatch) => Promise<void>
+  /** Listen here and nowhere else, whatever addresses the machine has; port 0 for any. */
+  readonly listen?: { readonly host: string; readonly port: number }
+  /** dnsmasq runs as a unit of its own: only its files are written. */
+  readonly externalDnsmasq?: boolean
+}
+
+/** How much of the memory of the machine artefacts may take. */
+const SHARE = 0.25
+const MOST = 4 * 2 ** 30
+/** Interfaces may get their address after us. */
+const LOOK_AGAIN = 5000
+const GRACE = 2000
+
+/**
+ * Everything a node needs to boot: addresses, loaders, scripts, artefacts, and somebody to report to. Works from the last view
+ * it was given, for as long as it must.
+ */
+export class BootService implements AsyncDisposable {
+  readonly #options: BootServiceOptions
+  readonly #reporter: Reporter
+  readonly #artefacts: Artefacts
+  readonly #servers = new Map<string, Server>()
+  #index: ViewIndex | undefined
+  #own: readonly string[] = []
+  #extras: DiscoveryExtras | undefined
+  #addresses: AddressService | undefined
+  #timer: NodeJS.Timeout | undefined
+  #applying: Promise<void> = Promise.resolve()
+  #closed = false
+
+  private constructor(options: BootServiceOptions) {
+    this.#options = options
+    this.#reporter = new Reporter(options.send, options.logger)
+    const pathOf = (sha256: string): string =>
+      this.#extras?.sha256 === sha256 ? this.#extras.path : options.blobs.pathOf(sha256)
+    this.#artefacts = new Artefacts({ pathOf }, { logger: options.logger, budget: Math.min(totalmem() * SHARE, MOST) })
+  }
+
+  static async start(options: BootServiceOptions): Promise<BootService> {
+    await makeDirectory(options.dir, 0o755)
+    const service = new BootService(options)
+    if (options.listen !== undefined) await service.#listen(options.listen.host, options.listen.port)
+    service.#timer = setInterval(() => service.#lookAgain(), LOOK_AGAIN).unref()
+    return service
+  }
+
+  /** Where nodes find it: http://10.77.0.1:7180 */
+  urls(): readonly string[] {
+    const listening = [...this.#servers].flatMap(([host, server]) => {
+      const address = server.address()
+      return typeof address === 'object' && address !== null ? [`http://${host}:${address.port}`] : []
+    })
+    if (this.#index === undefined || this.#options.listen !== undefined) return listening
+    return this.#own.length === 0 ? [] : serverUrls(this.#index.view, this.#own)
+  }
+
+  get artefacts(): Artefacts {
+    return this.#artefacts
+  }
+
+  /** From now on nodes are answered from this. */
+  update(index: ViewIndex): void {
+    this.#index = index
+    this.#applying = this.#applying
+      .then(() => this.#apply(index))
+      .catch((error: unknown) =>
+        this.#options.logger.error({ err: error, reason: messageOf(error) }, 'boot services go on as they were'),
+      )
+  }
+
+  /** Resolves when the last view is in force, DHCP included. */
+  settled(): Promise<void> {
+    return this.#applying
+  }
+
+  #lookAgain(): void {
+    const index = this.#index
+    if (index === undefined) return
+    const own = ownAddresses(index.view)
+    if (own.join() !== this.#own.join()) this.update(index)
+  }
+
+  async #apply(index: ViewIndex): Promise<void> {
+    if (this.#closed || this.#index !== index) return
+    const { logger } = this.#options
+    if (this.#options.listen === undefined) {
+      const own = ownAddresses(index.view)
+      if (own.length === 0 && this.#own.join() === '' && this.#servers.size === 0)
+        logger.info(
+          { site: index.view.settings.site },
+          'no address of this machine is in a network of the site: it boots nobody',
+        )
+      this.#own = own
+      await this.#listenOn(own, index.view.settings.provision.port)
+      if (own.length > 0 && index.view.settings.provision.dhcp !== 'none') {
+        this.#addresses ??= await startDnsmasq({
+          dir: join(this.#options.dir, 'dnsmasq'),
+          logger,
+          onSighting: sighting => this.#sawDhcp(sighting),
+          ...(this.#options.externalDnsmasq === true && { external: true }),
+        })
+        await this.#addresses.apply(dhcpDesired(index, own))
+      }
+    }
+    if (this.#servers.size > 0) await this.#prepare(index)
+  }
+
+  /** What the next boot will ask for, and so small that it may as well wait in memory. */
+  async #prepare(index: ViewIndex): Promise<void> {
+    const images = Object.values(index.view.images)
+    for (const blob of images.flatMap(({ kernel, initrd }) => [kernel, initrd]))
+      if (blob !== undefined) await this.#artefacts.warm(blob.sha256)
+    this.#extras ??= await discoveryExtras(join(this.#options.dir, 'extras')).catch((error: unknown) => {
+      this.#options.logger.warn({ err: error }, 'the discovery system goes without tcpdump and ipmitool')
+      return undefined
+    })
+  }
+
+  async #listenOn(own: readonly string[], port: number): Promise<void> {
+    for (const [host, server] of this.#servers) {
+      const address = server.address()
+      const same = typeof address === 'object' && address?.port === port
+      if (own.includes(host) && same) continue
+      this.#servers.delete(host)
+      await close(server)
+    }
+    for (const host of own)
+      if (!this.#servers.has(host))
+        await this.#listen(host, port).catch((error: unknown) =>
+          this.#options.logger.error({ err: error, host, port }, 'nodes cannot be answered on this address'),
+        )
+  }
+
+  async #listen(host: string, port: number): Promise<void> {
+    const server = createBootHttp({
+      logger: this.#options.logger,
+      artefacts: this.#artefacts,
+      index: () => this.#index,
+      servers: asked => this.#urlsFor(asked),
+      tell: sighting => this.#reporter.tell(sighting),
+      heard: node => this.#reporter.heard(node),
+      loader: name => readFile(join(this.#options.dir, 'dnsmasq', 'tftp', name)).catch(() => undefined),
+      discoveryExtras: () => this.#extras?.sha256,
+    })
+    server.listen({ host, port, backlog: 4096 })
+    await once(server, 'listening')
+    this.#servers.set(host, server)
+    this.#options.logger.info({ host, port: (server.address() as { port: number }).port }, 'nodes are answered here')
+  }
+
+  #urlsFor(asked: string): [string, ...string[]] {
+    const index = this.#index
+    if (this.#options.listen !== undefined || index === undefined) {
+      const [first = `http://${asked}:${this.#options.listen?.port ?? 7180}`, ...more] = this.urls()
+      return [first, ...more]
+    }
+    return serverUrls(index.view, this.#own, asked)
+  }
+
+  #sawDhcp(sighting: DhcpSighting): void {
+    if (!sighting.isFirmware || sighting.kind !== 'discover') return
+    const node = this.#index?.machine(sighting.mac)?.node.name
+    if (node === undefined) return
+    this.#reporter.tell({
+      kind: 'phase',
+      at: sighting.at.toISOString(),
+      server: this.#own[0] ?? '',
+      mac: sighting.mac,
+      node,
+      phase: 'dhcp',
+    })
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closed = true
+    clearInterval(this.#timer)
+    await this.#applying
+    await this.#addresses?.[Symbol.asyncDispose]()
+    await Promise.all([...this.#servers.values()].map(close))
+    await this.#reporter[Symbol.asyncDispose]()
+  }
+}
+
+/** Whoever is in the middle of a download may finish it, for a moment; the rest comes back with a Range. */
+async function close(server: Server): Promise<void> {
+  const closed = once(server, 'close')
+  server.close()
+  server.closeIdleConnections()
+  const patience = setTimeout(() => server.closeAllConnections(), GRACE)
+  await closed
+  clearTimeout(patience)
+}
