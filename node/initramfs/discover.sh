@@ -27,19 +27,21 @@ adopted() { # one round: says what is new, asks for what is next
   follow_answer
 }
 
-tell() { # what is new, or everything once a minute
-  known=$(facts)
-  if [ "$known" = "$told" ] && [ $(($(now) - told_at)) -lt 6000 ]; then return 0; fi
-  answer=$(post /discover "$known") || return 1
-  answered=$(echo "$answer" | sed -n 's/^id=\([a-z0-9-]*\)$/\1/p' | head -n 1)
+tell() { # everything: once a minute, and when something was found that takes its time
+  now
+  found=$(echo "$WORK"/lldp.* "$WORK"/bmc*)
+  if [ "$found" = "$told" ] && [ $((clock - told_at)) -lt 6000 ]; then return 0; fi
+  post /discover "$(facts)" "$WORK/answer" || return 1
+  answered=$(head -c 8192 "$WORK/answer" | sed -n 's/^id=\([a-z0-9-]*\)$/\1/p' | head -n 1)
   is_of 'a-z0-9-' 64 "$answered" || return 1
   if [ "$answered" != "$id" ]; then say "discover: this machine is $answered"; fi
-  id=$answered told=$known told_at=$(now)
+  id=$answered told=$found told_at=$clock
 }
 
 ask() {
-  for server in $(servers_in_turn); do
-    if timeout 10 wget -q -O - "$server/discover/next?id=$id" 2>/dev/null >"$WORK/answer"; then
+  servers_in_turn
+  for server in $servers; do
+    if timeout 10 wget -q -O "$WORK/answer" "$server/discover/next?id=$id" 2>/dev/null; then
       head -c 8192 "$WORK/answer"
       return 0
     fi

@@ -5,7 +5,7 @@ facts() {
   printf '{"boot":%s,"mac":%s,"macs":[%s],"lldp":[%s]' "$(json_string "$plan_boot")" "$(json_string "$mac")" \
     "$(joined interface_facts)" "$(joined lldp_facts)"
   for pair in uuid=product_uuid serial=product_serial vendor=sys_vendor product=product_name; do
-    printf ',"%s":%s' "${pair%%=*}" "$(json_string "$(first_line "$SYS/class/dmi/id/${pair#*=}")")"
+    printf ',"%s":%s' "${pair%%=*}" "$(json_line "$SYS/class/dmi/id/${pair#*=}")"
   done
   printf ',"cpu":{"model":%s,"count":%d},"memory":%d,"disks":[%s]%s}' \
     "$(json_string "$(sed -n 's/^model name[[:space:]]*: //p' "$PROC/cpuinfo" | head -n 1)")" \
@@ -20,10 +20,11 @@ joined() { # COMMAND: its lines with commas between them
 interface_facts() {
   for name in $(interfaces); do
     dir=$SYS/class/net/$name
-    speed=$(first_line "$dir/speed")
+    read_line "$dir/speed"
+    speed=$line
     link=false
     if has_link "$name"; then link=true; fi
-    printf '{"name":%s,"mac":%s,"link":%s' "$(json_string "$name")" "$(json_string "$(first_line "$dir/address")")" "$link"
+    printf '{"name":%s,"mac":%s,"link":%s' "$(json_string "$name")" "$(json_line "$dir/address")" "$link"
     if is_number "$speed" && [ "$speed" -gt 0 ]; then printf ',"speed":%d' "$speed"; fi
     printf '}\n'
   done
@@ -31,23 +32,25 @@ interface_facts() {
 
 lldp_facts() {
   for path in "$WORK"/lldp.*; do
-    if is_of '0-9a-f' 4000 "$(first_line_of_hex "$path")"; then
-      printf '{"interface":%s,"frame":"%s"}\n' "$(json_string "${path##*/lldp.}")" "$(first_line_of_hex "$path")"
+    read_line "$path"
+    if is_of '0-9a-f' 4000 "$line"; then
+      printf '{"interface":%s,"frame":"%s"}\n' "$(json_string "${path##*/lldp.}")" "$line"
     fi
   done
 }
 
-first_line_of_hex() { # FILE
-  { head -n 1 "$1" 2>/dev/null || :; } | head -c 4000
+json_line() { # FILE: its first line as a JSON string
+  read_line "$1"
+  json_string "$line"
 }
 
 disk_facts() {
   for dir in "$SYS"/block/*; do
     case ${dir##*/} in loop* | ram* | zram* | dm-* | md* | sr* | fd* | nbd* | '*') continue ;; esac
-    sectors=$(first_line "$dir/size")
-    if ! is_number "$sectors"; then continue; fi
-    printf '{"name":%s,"size":%d,"model":%s}\n' "$(json_string "${dir##*/}")" $((sectors * 512)) \
-      "$(json_string "$(first_line "$dir/device/model" | sed 's/ *$//')")"
+    read_line "$dir/size"
+    if ! is_number "$line"; then continue; fi
+    printf '{"name":%s,"size":%d,"model":%s}\n' "$(json_string "${dir##*/}")" $((line * 512)) \
+      "$(json_line "$dir/device/model")"
   done
 }
 

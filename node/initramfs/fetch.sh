@@ -26,16 +26,19 @@ require_memory() { # SIZE HAD
 }
 
 download() { # SHA256 SIZE FILE: from whichever server has it, going on where a connection broke
-  count=$(servers_in_turn | wc -l)
+  servers_in_turn
+  count=$(echo "$servers" | wc -w)
   failures=0 wrong=0 pieces=0 hash=''
   while :; do
-    for server in $(servers_in_turn); do
+    servers_in_turn
+    for server in $servers; do
       had=$(size_of "$3")
       say "fetch: $(mebibytes $(($2 - had))) from $server"
-      fetch_began=$(now)
+      fetch_began=$clock
       if fetch_from "$server" "$@"; then
         echo "$server" >"$WORK/server"
-        took=$(($(now) - fetch_began + 1))
+        now
+        took=$((clock - fetch_began + 1))
         say "fetch: $(mebibytes "$2") are here and right, $(mebibytes $((($2 - had) * 100 / took)))/s"
         return 0
       fi
@@ -56,7 +59,7 @@ fetch_from() { # SERVER SHA256 SIZE FILE: fails with the reason in fetch-problem
   size=$(size_of "$4")
   if [ "$size" -lt "$3" ]; then
     forget_hash
-    broken "$1 sent $(mebibytes "$size") of $(mebibytes "$3"): $(first_line "$WORK/wget-error")"
+    broken "$1 sent $(mebibytes "$size") of $(mebibytes "$3"): $(printable <"$WORK/wget-error")"
     return 1
   fi
   if [ "$size" -gt "$3" ]; then
@@ -106,14 +109,14 @@ get() { # URL FILE: goes on where the file ends; its digest is worked out on the
 }
 
 follow() { # FILE END WRITER: writes what is in the file, and what is added to it until END exists
-  blocks=0 seen=0
-  shown=$(now) grew=$shown
+  now
+  blocks=0 seen=0 shown=$clock grew=$clock
   while :; do
     # Looked at before the size: nothing comes after it.
     is_last=no
     if [ -e "$2" ]; then is_last=yes; fi
     there=$(size_of "$1")
-    clock=$(now)
+    now
     if [ "$there" -ne "$seen" ]; then seen=$there grew=$clock; fi
     if [ $((there / MIB)) -gt "$blocks" ]; then
       dd if="$1" bs="$MIB" skip="$blocks" count=$((there / MIB - blocks)) 2>/dev/null

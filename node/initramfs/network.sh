@@ -7,13 +7,15 @@ interfaces() { # those with hardware behind them
 
 interface_with_mac() { # MAC: its name in $interface
   for interface in $(interfaces); do
-    if [ "$(first_line "$SYS/class/net/$interface/address")" = "$1" ]; then return 0; fi
+    read_line "$SYS/class/net/$interface/address"
+    if [ "$line" = "$1" ]; then return 0; fi
   done
   return 1
 }
 
 has_link() { # INTERFACE
-  [ "$(first_line "$SYS/class/net/$1/carrier")" = 1 ]
+  read_line "$SYS/class/net/$1/carrier"
+  [ "$line" = 1 ]
 }
 
 interface_with_link() { # its name in $interface
@@ -38,7 +40,8 @@ choose_interface() { # its name in $interface
 start_network() {
   stop_network
   choose_interface
-  mac=$(first_line "$SYS/class/net/$interface/address")
+  read_line "$SYS/class/net/$interface/address"
+  mac=$line
   ip link set dev "$interface" up
   wait_for 20 has_link "$interface" ||
     fail "interface $interface ($mac) has no link" 'look at the cable and the port of the switch'

@@ -1,4 +1,4 @@
-# shellcheck shell=sh
+# shellcheck shell=sh disable=SC2154 # names of the files beside this one
 # Waiting: long enough that a thousand machines do not knock at once, never for ever.
 
 random_below() { # N ≤ 65536
@@ -6,22 +6,22 @@ random_below() { # N ≤ 65536
 }
 
 back_off() { # FAILURES LIMIT: seconds to wait, doubling up to the limit, half of it at random
-  most=1
-  count=$1
+  most=1 count=$1
   while [ "$count" -gt 1 ] && [ "$most" -lt "$2" ]; do
-    most=$((most * 2))
-    count=$((count - 1))
+    most=$((most * 2)) count=$((count - 1))
   done
   if [ "$most" -gt "$2" ]; then most=$2; fi
-  hundredths=$((most * 50 + $(random_below $((most * 50 + 1)))))
-  printf '%d.%02d\n' $((hundredths / 100)) $((hundredths % 100))
+  seconds $((most * 50 + $(random_below $((most * 50 + 1)))))
+  echo "$in_seconds"
 }
 
 wait_for() { # SECONDS COMMAND…: until the command succeeds
-  until_then=$(($(now) + $1 * 100))
+  now
+  patient_until=$((clock + $1 * 100))
   shift
   until "$@"; do
-    if [ "$(now)" -ge "$until_then" ]; then return 1; fi
+    now
+    if [ "$clock" -ge "$patient_until" ]; then return 1; fi
     sleep 0.05
   done
 }

@@ -37,7 +37,7 @@ read_words() { # takes every word of the input that is ours; fails at the first 
     for word in $words; do
       case $word in muster.*=*) ;; *) continue ;; esac
       take_word "${word%%=*}" "${word#*=}" || {
-        echo "$word" | tr -cd '\40-\176' | cut -c 1-200 >"$WORK/wrong-word"
+        printf '%s\n' "$word" | printable >"$WORK/wrong-word"
         set +f
         return 1
       }

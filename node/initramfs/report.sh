@@ -1,18 +1,20 @@
-# shellcheck shell=sh disable=SC2034,SC2154 # names of the files beside this one
+# shellcheck shell=sh disable=SC2154 # names of the files beside this one
 # Telling the servers how far this machine is. No boot ever waits for that, and none fails because of it.
 
-servers_in_turn() { # one per line, the one that answered last first
-  good=$(cat "$WORK/server" 2>/dev/null || :)
-  if [ -n "$good" ]; then echo "$good"; fi
-  echo "$plan_servers" | tr ',' '\n' | grep -vxF "${good:-none}" || :
+servers_in_turn() { # in $servers, with spaces between: the one that answered last comes first
+  read_line "$WORK/server"
+  servers='' rest=$plan_servers,
+  while [ -n "$rest" ]; do
+    if [ "${rest%%,*}" = "$line" ]; then servers="$line $servers"; else servers="$servers ${rest%%,*}"; fi
+    rest=${rest#*,}
+  done
 }
 
-post() { # PATH JSON: to the first server that takes it; prints its answer
-  for server in $(servers_in_turn); do
-    if answer=$(timeout 4 wget -q -O - --header 'Content-Type: application/json' --post-data "$2" "$server$1" 2>"$WORK/post-error" | head -c 8192) &&
-      ! [ -s "$WORK/post-error" ]; then
+post() { # PATH JSON ANSWER-FILE: to the first server that takes it
+  servers_in_turn
+  for server in $servers; do
+    if timeout 4 wget -q -O "$3" --header 'Content-Type: application/json' --post-data "$2" "$server$1" 2>/dev/null; then
       echo "$server" >"$WORK/server"
-      printf '%s\n' "$answer"
       return 0
     fi
   done
@@ -20,27 +22,39 @@ post() { # PATH JSON: to the first server that takes it; prints its answer
 }
 
 send_report() { # PHASE BEGAN DETAIL
-  [ -e "$WORK/online" ] || return 0
+  read_line "$WORK/online"
+  if [ -z "$line" ] || [ -z "$plan_servers" ]; then return 0; fi
   detail=''
   if [ -n "$3" ]; then detail=,\"detail\":$(json_string "$3"); fi
-  post /node/report "{\"boot\":$(json_string "$plan_boot"),\"mac\":$(json_string "${plan_mac:-$(cat "$WORK/online")}"),\"phase\":\"$1\",\"ago\":$(seconds "$(($(now) - $2))")$detail}" >/dev/null || :
+  now
+  seconds $((clock - $2))
+  # The plan holds only what needs no escape.
+  post /node/report \
+    "{\"boot\":\"$plan_boot\",\"mac\":\"${plan_mac:-$line}\",\"phase\":\"$1\",\"ago\":$in_seconds$detail}" /dev/null || :
 }
 
-report() { # PHASE BEGAN: in the background
-  send_report "$1" "$2" '' &
+report_begin() { # BEGAN: the two phases that are known once there is a network, in the background
+  now
+  fetch_begins=$clock
+  {
+    send_report initrd "$1" ''
+    send_report fetch "$fetch_begins" ''
+  } &
 }
 
-report_and_wait() { # PHASE BEGAN: but not long: the last chance before the network is left to the system
-  send_report "$1" "$2" '' &
-  last_report=$!
-  wait_for 4 has_ended "$last_report" || kill "$last_report" 2>/dev/null || :
+report_root() { # the last chance before the network is left to the system; but it must not take long
+  now
+  send_report root "$clock" '' &
+  wait_for 4 has_ended $! || kill $! 2>/dev/null || :
 }
 
 report_failure() { # DETAIL
   plan_servers=${plan_servers-} plan_boot=${plan_boot-} plan_mac=${plan_mac-}
-  if [ -n "$plan_servers" ]; then send_report failed "$(now)" "$1"; fi
+  now
+  send_report failed "$clock" "$1"
 }
 
 has_ended() { # PID of a child
-  case $(cut -d ' ' -f 3 "$PROC/$1/stat" 2>/dev/null || :) in '' | Z) ;; *) return 1 ;; esac
+  read_line "$PROC/$1/stat"
+  case $line in '' | *') Z '*) ;; *) return 1 ;; esac
 }

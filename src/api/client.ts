@@ -160,6 +160,10 @@ const withQuery = (path: string, query: Query): string => {
 }
 
 async function readJson(response: IncomingMessage): Promise<unknown> {
+  if (response.statusCode === 204) {
+    response.resume()
+    return undefined
+  }
   const chunks: Buffer[] = []
   for await (const chunk of response) chunks.push(chunk as Buffer)
   const text = Buffer.concat(chunks).toString('utf8')

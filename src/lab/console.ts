@@ -51,6 +51,7 @@ export async function attachConsole(
   stdin.on('data', type)
   stdin.once('end', leave)
   signal?.addEventListener('abort', leave)
+  if (signal?.aborted === true) leave()
   stdin.setRawMode?.(true)
   stdin.resume()
   try {

@@ -36,10 +36,10 @@ export function isRunning({ pid, start, boot }: ProcessId): boolean {
 
 /** Asks it to end, insists after a while, and returns when it is gone. */
 export async function endProcess(id: ProcessId, patience = PATIENCE): Promise<void> {
-  for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
-    send(id, signal)
-    if (await isGone(id, patience)) return
-  }
+  send(id, 'SIGTERM')
+  if (await isGone(id, patience)) return
+  send(id, 'SIGKILL')
+  if (await isGone(id, PATIENCE)) return
   throw new MusterError('LAB_FAILED', `process ${id.pid} does not end, although it was killed`, {
     hint: `see what it waits for: cat /proc/${id.pid}/stack`,
   })

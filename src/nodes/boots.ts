@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { type Phase, PHASES, Phase as PhaseSchema, WAITS, isLater } from './phases.ts'
+import { type Phase, Phase as PhaseSchema, WAITS, isLater } from './phases.ts'
 import type { Sighting } from './reports.ts'
 
 /** One boot of a node: when it entered which phase. Kept for the last few of each node, under boots/NODE. */
@@ -39,11 +39,22 @@ const FRESH = 120_000
 /** What a sighting makes of the boots of its node; undefined when it says nothing new. */
 export function advance(boots: readonly Boot[], sighting: PhaseSighting): Advance | undefined {
   const [current, ...older] = boots
-  if (current === undefined || beginsAnew(current, sighting)) return begin(boots, sighting)
+  if (current === undefined) return begin(boots, sighting)
+  if (isOldNews(current, older, sighting)) return undefined
+  if (beginsAnew(current, sighting)) return begin(boots, sighting)
   if (sighting.phase === 'dhcp') return undefined
   if (sighting.phase === 'failed') return fail(current, older, sighting)
   return proceed(current, older, sighting, sighting.phase)
 }
+
+/** Told late, by a server that could not reach us: another boot has followed since. */
+function isOldNews(current: Boot, older: readonly Boot[], { boot, phase, at }: PhaseSighting): boolean {
+  if (phase === 'dhcp') return isBefore(at, current.last.at)
+  if (boot === undefined || boot === current.id) return false
+  return isBefore(at, current.phases[0]?.at ?? at) && older.some(({ id }) => id === boot)
+}
+
+const isBefore = (at: string, other: string): boolean => Date.parse(at) < Date.parse(other)
 
 function beginsAnew(current: Boot, { boot, phase, at }: PhaseSighting): boolean {
   const now = phaseOf(current)
@@ -77,29 +88,53 @@ function begin(boots: readonly Boot[], sighting: PhaseSighting): Advance {
 
 function fail(current: Boot, older: readonly Boot[], sighting: PhaseSighting): Advance | undefined {
   const reason = sighting.detail ?? 'for no reason it gave'
-  if (isOver(current) || current.failed?.reason === reason) return undefined
+  if (isOver(current) || current.failed?.reason === reason || isOvertaken(current, sighting)) return undefined
   const next = { ...current, ...named(sighting), failed: { at: sighting.at, reason }, last: lastOf(sighting) }
   return { boots: [next, ...older], failed: reason }
 }
 
 function proceed(current: Boot, older: readonly Boot[], sighting: PhaseSighting, phase: Phase): Advance | undefined {
   const now = phaseOf(current)
-  const next: Boot = { ...current, ...named(sighting), last: lastOf(sighting) }
-  delete next.failed
-  if (!isLater(phase, now)) {
-    // Said again, or from an attempt after a failure: it is alive, and no further.
-    if (current.failed === undefined && sighting.detail === undefined && named(sighting).id === current.id)
-      return undefined
-    return { boots: [next, ...older] }
-  }
+  if (!isLater(phase, now)) return saidAgain(current, older, sighting, phase)
   const since = current.phases.at(-1)?.at ?? sighting.at
   // Clocks of nodes may be off by a little: a phase never begins before the one before it.
-  const at = sighting.at < since ? since : sighting.at
+  const at = isBefore(sighting.at, since) ? since : sighting.at
   const seconds = (Date.parse(at) - Date.parse(since)) / 1000
+  const phases = [...current.phases, { phase, at }]
   return {
-    boots: [{ ...next, phases: [...current.phases, { phase, at }] }, ...older],
+    boots: [{ ...withoutFailure(current), ...named(sighting), phases, last: lastOf({ ...sighting, at }) }, ...older],
     entered: { phase, before: { phase: now, seconds } },
   }
+}
+
+/** Said again, or from an attempt after a failure: it is alive, and no further. */
+function saidAgain(current: Boot, older: readonly Boot[], sighting: PhaseSighting, phase: Phase): Advance | undefined {
+  const last = lastOf(sighting)
+  const next = { boots: [{ ...withoutFailure(current), ...named(sighting), last }, ...older] }
+  if ((sighting.boot ?? current.id) !== current.id) return next
+  if (!current.phases.some(known => known.phase === phase))
+    return { boots: [{ ...current, phases: slotIn(current.phases, phase, sighting.at) }, ...older] }
+  if (isOver(current) || isOvertaken(current, sighting)) return undefined
+  // An agent says every moment why it is not ready yet: only being ready ends that.
+  if (current.failed !== undefined) return phaseOf(current) === 'agent' ? undefined : next
+  return sighting.detail === undefined || last.what === current.last.what ? undefined : next
+}
+
+/** It was sent before what was seen last. */
+const isOvertaken = (current: Boot, { boot, at }: PhaseSighting): boolean =>
+  (boot ?? current.id) === current.id && isBefore(at, current.last.at)
+
+/** Reports may overtake each other: a phase that is told late gets its place between its neighbours. */
+function slotIn(phases: Boot['phases'], phase: Phase, at: string): Boot['phases'] {
+  const index = phases.findIndex(known => isLater(known.phase, phase))
+  const [before, after] = [phases[index - 1]?.at ?? at, phases[index]?.at ?? at]
+  const fitting = isBefore(at, before) ? before : isBefore(after, at) ? after : at
+  return phases.toSpliced(index, 0, { phase, at: fitting })
+}
+
+function withoutFailure(boot: Boot): Boot {
+  const { failed: _, ...rest } = boot
+  return rest
 }
 
 const named = ({ boot, image }: PhaseSighting): { id?: string; image?: string } => ({
@@ -121,12 +156,20 @@ const WHAT: Readonly<Record<PhaseSighting['phase'], string>> = {
   failed: 'it failed',
 }
 
-/** Why a boot counts as stuck at this moment; undefined while it may still be on its way. */
-export function stuck(boot: Boot, now: Date): string | undefined {
+/** Said of a node that is told to boot its own disk: nothing more will be seen of it. */
+export const OWN_DISK = 'it was told to boot from its own disk'
+
+/**
+ * Why a boot counts as stuck at this moment; undefined while it may still be on its way. What happened before `watched`, in
+ * milliseconds, may not have been told to us yet.
+ */
+export function stuck(boot: Boot, now: Date, watched = 0): string | undefined {
   const phase = phaseOf(boot)
-  if (phase === 'ready' || boot.failed !== undefined) return undefined
+  if (phase === 'ready' || boot.failed !== undefined || boot.last.what === OWN_DISK) return undefined
   const { seconds, until } = WAITS[phase]
-  if (now.getTime() - Date.parse(boot.last.at) < seconds * 1000) return undefined
+  // However often an agent says why it is not ready: that is no step further.
+  const since = phase === 'agent' ? (boot.phases.at(-1)?.at ?? boot.last.at) : boot.last.at
+  if (now.getTime() - Math.max(Date.parse(since), watched) < seconds * 1000) return undefined
   return `stuck in ${phase}: for ${seconds} s nothing was seen that says that ${until}; last seen: ${boot.last.what}`
 }
 
@@ -143,5 +186,3 @@ export const timesOf = (boot: Boot): PhaseTime[] =>
     const next = boot.phases[index + 1]
     return { phase, at, seconds: next === undefined ? undefined : (Date.parse(next.at) - Date.parse(at)) / 1000 }
   })
-
-export const FIRST_PHASE = PHASES[0]

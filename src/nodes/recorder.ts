@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { parseNodeSet } from '../lib/nodeset/index.ts'
 import { MusterError } from '../lib/errors.ts'
 import { OBSERVED, Observed, type Report, mergeReport } from '../state/observed.ts'
@@ -46,8 +47,12 @@ export class Recorder {
   #pending = new Map<string, Pending>()
   #pendingMachines = new Map<string, Machine>()
   readonly #listeners = new Set<(phase: Phase, seconds: number) => void>()
-  #flushing: Promise<void> | undefined
+  /** The write that will take what is pending, and the one under way. */
+  #gathering: Promise<void> | undefined
+  #writing: Promise<void> | undefined
   #swept: number
+  /** Since when we have been looking without a gap. */
+  #watched: number
 
   private constructor(
     store: Store,
@@ -59,6 +64,7 @@ export class Recorder {
     this.#boots = known.boots
     this.#machines = known.machines
     this.#swept = this.#now().getTime()
+    this.#watched = this.#swept
   }
 
   static async load(store: Store, options: RecorderOptions): Promise<Recorder> {
@@ -103,32 +109,38 @@ export class Recorder {
       [{ ...event, kind: 'machine.forgotten', data: { mac: machine.mac } }],
     )
     this.#machines.delete(id)
+    this.#pendingMachines.delete(id)
   }
 
   /** Resolves once what it says is stored. */
   async take(batch: SightingBatch): Promise<void> {
+    const heard = batch.heard === '' ? [] : parseNodeSet(batch.heard)
     for (const sighting of batch.sightings) this.#take(sighting)
-    if (batch.heard !== '') for (const node of parseNodeSet(batch.heard)) this.#hear(node)
+    for (const node of heard) this.#hear(node)
     await this.#written()
   }
 
   /** To be called every second or so: who has fallen silent, whose boot is stuck. */
   async sweep(): Promise<void> {
     const now = this.#now()
-    // If we ourselves were held up, that is nobody's silence.
+    // If we ourselves were held up, that is nobody's silence, and nobody's boot is stuck for it.
     const held = now.getTime() - this.#swept - 5000
-    if (held > 0) for (const [node, at] of this.#heard) this.#heard.set(node, at + held)
+    if (held > 0) {
+      for (const [node, at] of this.#heard) this.#heard.set(node, at + held)
+      this.#watched = now.getTime()
+    }
     this.#swept = now.getTime()
     for (const [node, at] of this.#heard) {
       if (now.getTime() - at < SILENT_AFTER) continue
       this.#heard.delete(node)
+      if (!this.#options.isNode(node)) continue
       this.#silent.add(node)
       const since = new Date(at).toISOString()
       this.#note(node, { health: null }, { kind: 'node.silent', nodes: node, actor: 'agent', data: { since } })
     }
     for (const [node, [current]] of this.#boots) {
-      if (current === undefined || isOver(current)) continue
-      const reason = stuck(current, now)
+      if (current === undefined || isOver(current) || !this.#options.isNode(node)) continue
+      const reason = stuck(current, now, this.#watched)
       if (reason === undefined) continue
       this.#phase(node, {
         kind: 'phase',
@@ -170,15 +182,15 @@ export class Recorder {
     if (step === undefined) return
     this.#boots.set(node, step.boots)
     const [boot] = step.boots
+    if (boot === undefined) return
     const pending = this.#pendingOf(node)
     pending.boots = step.boots
-    const trace = boot?.id === undefined ? {} : { trace: boot.id }
+    pending.news = { ...pending.news, boot: observedBoot(boot) }
+    const trace = boot.id === undefined ? {} : { trace: boot.id }
     const { entered, failed } = step
     if (entered !== undefined) {
       if (entered.before !== undefined)
         for (const tell of this.#listeners) tell(entered.before.phase, entered.before.seconds)
-      pending.news = { ...pending.news, boot: { value: entered.phase } }
-      if (entered.phase !== 'ready') pending.news = { ...pending.news, image: null, health: null, config: null }
       pending.events.push({
         kind: 'node.boot',
         nodes: node,
@@ -192,37 +204,47 @@ export class Recorder {
         },
       })
       if (entered.phase === 'ready') this.#ready(node)
+      else this.#down(node)
     }
-    if (failed !== undefined) {
-      pending.news = { ...pending.news, boot: { value: 'failed', reason: failed.slice(0, 1000) } }
+    if (failed !== undefined)
       pending.events.push({
         kind: 'node.boot.failed',
         nodes: node,
         actor: 'boot',
         ...trace,
-        data: { phase: boot && phaseOf(boot), reason: failed, server: sighting.server },
+        data: { phase: phaseOf(boot), reason: failed, server: sighting.server },
       })
-    } else if (entered === undefined && boot !== undefined)
-      pending.news = { ...pending.news, boot: { value: phaseOf(boot) } }
   }
 
   #ready(node: string): void {
     this.#hear(node)
-    const status = this.#status.get(node)
-    if (status !== undefined) this.#statusOf(node, status)
+    this.#health(node)
+  }
+
+  /** Who boots sends no heartbeats, and nothing of what ran before is true any more. */
+  #down(node: string): void {
+    this.#heard.delete(node)
+    const pending = this.#pendingOf(node)
+    pending.news = { ...pending.news, image: null, health: null, config: null }
   }
 
   #statusOf(node: string, status: Status): void {
     this.#status.set(node, status)
     const [boot] = this.boots(node)
-    if (boot?.id !== status.boot) {
-      // A node we never saw boot, or whose boot we lost: it is up, and that is what counts.
-      const { at, server, mac, image } = status
-      const up = { kind: 'phase', at, server, mac, boot: status.boot, phase: 'ready' } as const
-      this.#phase(node, { ...up, ...(image !== undefined && { image }) })
+    if (boot !== undefined && boot.id === status.boot && isOver(boot)) {
+      this.#health(node)
       return
     }
-    if (phaseOf(boot) !== 'ready') return
+    // A node we never saw boot, or whose boot we lost: it is up, and that is what counts.
+    const { at, server, mac, image } = status
+    const up = { kind: 'phase', at, server, mac, boot: status.boot, phase: 'ready' } as const
+    this.#phase(node, { ...up, ...(image !== undefined && { image }) })
+  }
+
+  /** As the agent last said, in this boot. */
+  #health(node: string): void {
+    const status = this.#status.get(node)
+    if (status === undefined || status.boot !== this.boots(node)[0]?.id) return
     const pending = this.#pendingOf(node)
     const { health, image } = status
     pending.news = {
@@ -233,12 +255,13 @@ export class Recorder {
   }
 
   #hear(node: string): void {
-    if (!this.#options.isNode(node)) return
+    const [boot] = this.boots(node)
+    // Sent before it went down.
+    if (!this.#options.isNode(node) || boot === undefined || !isOver(boot)) return
     this.#heard.set(node, this.#now().getTime())
     if (!this.#silent.delete(node)) return
     this.#note(node, {}, { kind: 'node.heard', nodes: node, actor: 'agent' })
-    const status = this.#status.get(node)
-    if (status !== undefined) this.#statusOf(node, status)
+    this.#health(node)
   }
 
   #note(node: string, news: Report, event: NewEvent): void {
@@ -255,23 +278,39 @@ export class Recorder {
 
   /** Waits until what is pending now has been written. */
   async #written(): Promise<void> {
-    if (this.#pending.size === 0 && this.#pendingMachines.size === 0) {
-      await this.#flushing
-      return
-    }
-    // The flush under way may have begun before: then there is another one after it.
-    const under = this.#flushing
-    if (under !== undefined) await under.catch(() => {})
-    this.#flushing ??= new Promise<void>(resolve => setTimeout(resolve, GATHER))
-      .then(() => this.#flush())
-      .finally(() => (this.#flushing = undefined))
-    await this.#flushing
+    if (this.#pending.size === 0 && this.#pendingMachines.size === 0) await this.#writing
+    else await (this.#gathering ??= this.#gatherAndWrite())
+  }
+
+  async #gatherAndWrite(): Promise<void> {
+    await pause(GATHER)
+    // How the one before ended concerns those who wait for it.
+    await this.#writing?.catch(() => {})
+    this.#gathering = undefined
+    this.#writing = this.#flush().finally(() => (this.#writing = undefined))
+    await this.#writing
   }
 
   async #flush(): Promise<void> {
     const [nodes, machines] = [this.#pending, this.#pendingMachines]
     this.#pending = new Map()
     this.#pendingMachines = new Map()
+    try {
+      await this.#write(nodes, machines)
+    } catch (error) {
+      // It is written with the next: whoever told us says the same again, and that would be nothing new.
+      for (const [node, { news, boots, events }] of nodes) {
+        const later = this.#pendingOf(node)
+        later.news = { ...news, ...later.news }
+        if (boots !== undefined) later.boots ??= boots
+        later.events.unshift(...events)
+      }
+      this.#pendingMachines = new Map([...machines, ...this.#pendingMachines])
+      throw error
+    }
+  }
+
+  async #write(nodes: ReadonlyMap<string, Pending>, machines: ReadonlyMap<string, Machine>): Promise<void> {
     for (let attempt = 1; ; attempt++) {
       const changes: Change[] = []
       const events: NewEvent[] = []
@@ -320,3 +359,6 @@ export class Recorder {
     events.push(...pending.events)
   }
 }
+
+const observedBoot = (boot: Boot): NonNullable<Report['boot']> =>
+  boot.failed === undefined ? { value: phaseOf(boot) } : { value: 'failed', reason: boot.failed.reason.slice(0, 1000) }

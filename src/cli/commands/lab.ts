@@ -107,9 +107,9 @@ export async function up(call: Call<UpOptions>): Promise<number | void> {
     await out.result({ ...(await lab.status()), failed }, () => whereAbouts(status, siteAt))
     return failed.length > 0 ? 1 : 0
   } catch (error) {
-    if (!interrupted.aborted) throw error
-    out.note('interrupted: taking the lab down again')
     await lab.down()
+    if (!interrupted.aborted) throw error
+    out.note('interrupted: the lab is down again')
     return 130
   }
 }

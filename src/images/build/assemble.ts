@@ -14,6 +14,7 @@ import type { InstalledPackage } from '../packages/package.ts'
 import { sbomText } from '../sbom.ts'
 import { explainDisk } from '../store/disk.ts'
 import type { ImageStore } from '../store/store.ts'
+import { initramfsFor } from './initramfs.ts'
 import { findKernel, versionOf } from './kernel.ts'
 import { type Lock, lockText } from './lock.ts'
 import type { PlannedStage } from './make.ts'
@@ -79,10 +80,13 @@ export async function assembleImage(assembly: Assembly): Promise<Manifest> {
       signal,
       overlay,
     })
+    const needsOurs = version !== undefined && !given.some(({ type }) => type === 'initrd')
+    const initramfs = needsOurs ? await initramfsFor(tree, version, recipe.kernel, about.arch) : undefined
     const sbom = sbomText({ name, digestOfInputs: inputs, created, packages, os })
     const artefacts: Artefact[] = [
       ...(kernel ? [{ type: 'kernel' as const, ...(await store.put(await readFile(tree.locate(kernel.file)))) }] : []),
       ...given,
+      ...(initramfs ? [{ type: 'initrd' as const, ...(await store.put(initramfs)) }] : []),
       ...packed,
       { type: 'files', ...(await store.put(await packFileList(tree.entries))) },
       { type: 'packages', ...(await store.put(packageListText(packages))) },

@@ -7,6 +7,7 @@ import { siteModules } from '../modules/site.ts'
 import type { ImageStore } from '../store/store.ts'
 import { assembleImage } from './assemble.ts'
 import { PackageCache } from './fetch.ts'
+import { initramfsKey } from './initramfs.ts'
 import { digestOf } from './inputs.ts'
 import { lockText } from './lock.ts'
 import { LayerMaker, type MakerOptions, buildEnvironment } from './make.ts'
@@ -109,7 +110,7 @@ class ImageBuild {
     const { store, siteDir } = this.#options
     const lockFiles = await writeLocks(plan)
     const source = await sourceOf(siteDir, plan.paths)
-    const inputs = inputsOf(plan, source)
+    const inputs = await inputsOf(plan, source)
     const images = await store.images(plan.name)
     const previous = images[0]?.digest
     const same = images.find(image => image.inputs === inputs)
@@ -130,7 +131,7 @@ class ImageBuild {
     return assembleImage({
       ...this.#options,
       about: { name, arch, inputs, created: source?.time ?? lock.time, ...(source && { source: source.source }) },
-      base: base === undefined ? undefined : { name: base.name, inputs: inputsOf(base, undefined) },
+      base: base === undefined ? undefined : { name: base.name, inputs: await inputsOf(base, undefined) },
       recipe,
       layers,
       stages,
@@ -155,10 +156,12 @@ class ImageBuild {
 }
 
 /** Everything that decides the bytes of an image. */
-function inputsOf(plan: ImagePlan, source: Source | undefined): Digest {
+async function inputsOf(plan: ImagePlan, source: Source | undefined): Promise<Digest> {
   const { outputs, kernel, limits } = plan.recipe
   const last = plan.stages.at(-1)?.key
-  return `sha256:${digestOf({ name: plan.name, arch: plan.arch, last, outputs, kernel, limits, source, time: plan.lock.time })}`
+  const initramfs = await initramfsKey(kernel, plan.arch)
+  const { name, arch, lock } = plan
+  return `sha256:${digestOf({ name, arch, last, outputs, kernel, initramfs, limits, source, time: lock.time })}`
 }
 
 /** Also those of its bases: resolving one may have resolved the others. */
