@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { open, stat } from 'node:fs/promises'
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { pipeline } from 'node:stream/promises'
 import type { Logger } from 'pino'
 import { parseRange } from '../lib/range.ts'
 
@@ -154,11 +155,10 @@ async function digestOf(path: string, size: number, into?: Buffer): Promise<stri
   return hash.digest('hex')
 }
 
+/** Whoever leaves in the middle comes back with a Range. */
 async function stream(path: string, start: number, end: number, response: ServerResponse): Promise<void> {
-  const handle = await open(path, 'r')
-  const source = handle.createReadStream({ start, end, highWaterMark: CHUNK })
-  // Whoever leaves in the middle comes back with a Range.
-  response.once('close', () => source.destroy())
-  source.once('error', () => response.destroy())
-  source.pipe(response)
+  await using handle = await open(path, 'r')
+  await pipeline(handle.createReadStream({ start, end, highWaterMark: CHUNK, autoClose: false }), response).catch(() =>
+    response.destroy(),
+  )
 }

@@ -3,7 +3,9 @@ import { type IncomingMessage, type Server, type ServerResponse, createServer } 
 import type { Logger } from 'pino'
 import type { z } from 'zod'
 import { MusterError } from '../lib/errors.ts'
+import { OWN_DISK } from '../nodes/boots.ts'
 import { Mac } from '../nodes/mac.ts'
+import { machineId } from '../nodes/machines.ts'
 import { BootId, Heartbeat, MachineFacts, PhaseReport, type Sighting } from '../nodes/reports.ts'
 import type { Artefacts } from './artefacts.ts'
 import { decideFor } from './decide.ts'
@@ -27,6 +29,8 @@ export interface BootHttpContext {
 }
 
 const BODY_LIMIT = 16 * 1024
+/** A machine may have a hundred disks, and a neighbour on each of many ports. */
+const FACTS_LIMIT = 256 * 1024
 /** Every ten seconds; each node adds a jitter of its own. */
 const INTERVAL = 10
 /** How long a machine that waits for its adoption waits before it asks again. */
@@ -47,9 +51,11 @@ const problem = (status: number, what: string, hint: string): Reply => text(`err
  */
 export function createBootHttp(context: BootHttpContext): Server {
   const server = createServer(
-    { headersTimeout: 20_000, requestTimeout: 0, keepAliveTimeout: 15_000, connectionsCheckingInterval: 10_000 },
+    // Requests are small and must come soon; answers may take as long as they move.
+    { headersTimeout: 20_000, requestTimeout: 60_000, keepAliveTimeout: 15_000, connectionsCheckingInterval: 10_000 },
     (request, response) => void handle(context, request, response),
   )
+  server.timeout = 120_000
   server.on('clientError', (_, socket) => socket.destroy())
   return server
 }
@@ -58,18 +64,25 @@ async function handle(context: BootHttpContext, request: IncomingMessage, respon
   try {
     const reply = await route(context, request, response)
     if (reply === undefined) return
-    response.writeHead(reply.status, { 'content-type': 'text/plain', 'content-length': Buffer.byteLength(reply.body) })
-    response.end(request.method === 'HEAD' ? undefined : reply.body)
+    if (reply === NOTHING) response.writeHead(204).end()
+    else answer(request, response, reply)
   } catch (error) {
     if (!response.headersSent) {
       const known = error instanceof MusterError
-      if (!known) context.logger.error({ err: error, path: request.url }, 'answer to a node failed')
+      // Nodes are switched off whenever it pleases somebody.
+      if (!known && !request.destroyed)
+        context.logger.error({ err: error, path: request.url }, 'answer to a node failed')
       const reply = known
         ? problem(error.status, error.message, error.hint)
         : problem(500, 'something went wrong here', 'ask again, or another server')
       response.writeHead(reply.status, { 'content-type': 'text/plain', connection: 'close' }).end(reply.body)
     } else response.destroy()
   }
+}
+
+function answer(request: IncomingMessage, response: ServerResponse, { status, body }: Reply): void {
+  response.writeHead(status, { 'content-type': 'text/plain', 'content-length': Buffer.byteLength(body) })
+  response.end(request.method === 'HEAD' ? undefined : body)
 }
 
 async function route(
@@ -110,7 +123,7 @@ async function route(
       case '/node/heartbeat':
         return heartbeat(context, request, await read(request, Heartbeat))
       case '/discover':
-        return discover(context, request, await read(request, MachineFacts))
+        return discover(context, request, await read(request, MachineFacts, FACTS_LIMIT))
     }
   }
   return problem(404, `there is no ${method} ${path.slice(0, 100)}`, 'see the documentation of boot servers')
@@ -146,6 +159,7 @@ function script(context: BootHttpContext, request: IncomingMessage, query: URLSe
     boot,
     phase: decision.kind === 'refuse' ? 'failed' : 'loader',
     ...(decision.kind === 'refuse' && { detail: decision.problem.slice(0, 500) }),
+    ...(decision.kind === 'disk' && { detail: OWN_DISK }),
     ...(decision.kind === 'image' && { image: decision.image.digest }),
   })
   const extras = context.discoveryExtras()
@@ -220,9 +234,6 @@ function heartbeat(context: BootHttpContext, request: IncomingMessage, said: Hea
   return text(`interval=${INTERVAL}\n`)
 }
 
-/** A machine nobody knows is its MAC. */
-const machineId = (mac: string): string => mac.replaceAll(':', '')
-
 function discover(context: BootHttpContext, request: IncomingMessage, facts: MachineFacts): Reply {
   context.tell({ kind: 'machine', at: nowOf(context).toISOString(), server: serverOf(request), facts })
   return text(`id=${machineId(facts.mac)}\n`)
@@ -271,12 +282,17 @@ async function sendLoader(
 }
 
 /** The body, if it is what was expected and no longer than that may be. */
-async function read<Schema extends z.ZodType>(request: IncomingMessage, schema: Schema): Promise<z.output<Schema>> {
+async function read<Schema extends z.ZodType>(
+  request: IncomingMessage,
+  schema: Schema,
+  limit = BODY_LIMIT,
+): Promise<z.output<Schema>> {
   const chunks: Buffer[] = []
   let length = 0
-  for await (const chunk of request as AsyncIterable<Buffer>) {
+  // Left in the middle, the connection must stay: the answer goes over it.
+  for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
     length += chunk.length
-    if (length > BODY_LIMIT) throw new MusterError('BODY_TOO_LARGE', `a report may have ${BODY_LIMIT} bytes`)
+    if (length > limit) throw new MusterError('BODY_TOO_LARGE', `a report may have ${limit} bytes`)
     chunks.push(chunk)
   }
   let value: unknown

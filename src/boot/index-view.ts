@@ -51,7 +51,8 @@ export class ViewIndex {
   }
 
   image(reference: string): BootImage | undefined {
-    return this.view.images[reference]
+    // An image may be named constructor.
+    return Object.hasOwn(this.view.images, reference) ? this.view.images[reference] : undefined
   }
 
   /** Every machine that is known: MAC and who it is. */
@@ -60,14 +61,24 @@ export class ViewIndex {
   }
 }
 
-/** The interface a node boots from, where no MAC says so: the first that is in a network we give out addresses in. */
+/**
+ * The interface a node boots from, where no MAC says so: the first that is in a network we give out addresses in. Where the
+ * site does not say which those are, it is one that has addresses for strangers.
+ */
 function bootInterface(view: BootView, node: BootNode): BootInterface | undefined {
-  const served = node.interfaces.find(one => one.address !== undefined && isServed(view, one.network))
-  return served ?? node.interfaces.find(one => one.address !== undefined)
+  const addressed = node.interfaces.filter(one => one.address !== undefined)
+  return (
+    addressed.find(one => isServed(view, one.network)) ??
+    addressed.find(one => networkOf(view, one.network)?.unknown !== undefined) ??
+    addressed[0]
+  )
 }
 
+const networkOf = (view: BootView, name: string): BootView['settings']['networks'][string] | undefined =>
+  Object.hasOwn(view.settings.networks, name) ? view.settings.networks[name] : undefined
+
 export function isServed(view: BootView, network: string, own: readonly string[] = []): boolean {
-  const settings = view.settings.networks[network]
+  const settings = networkOf(view, network)
   if (settings === undefined) return false
   if (settings.dhcp !== undefined) return settings.dhcp
   const range = parseNetwork(settings.cidr)

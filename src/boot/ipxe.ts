@@ -229,5 +229,12 @@ function rounds(urls: readonly string[], body: readonly string[], onFailure: str
 
 const script = (lines: readonly string[]): string => `#!ipxe\n${lines.join('\n')}\n`
 
-/** A word of ours in a script: nothing that iPXE would take as a command, a setting or a new line. */
-const plain = (text: string): string => text.replaceAll(/[^\x20-\x7e]/g, '?').replaceAll(/\$\{|\|\||&&/g, '?')
+/**
+ * Words of ours in a script: nothing that iPXE would take as a command, a setting or a new line. A word that begins with #
+ * is a comment up to the end of the line, and ; alone ends a command.
+ */
+const plain = (text: string): string =>
+  text
+    .replaceAll(/[^\x20-\x7e]/g, '?')
+    .replaceAll(/\$\{|\|\||&&/g, '?')
+    .replaceAll(/(?<=^| )(?:#|;(?= |$))/g, '?')

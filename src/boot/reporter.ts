@@ -1,4 +1,6 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { MusterError } from '../lib/errors.ts'
 import { fold } from '../lib/nodeset/index.ts'
 import type { Sighting, SightingBatch } from '../nodes/reports.ts'
 
@@ -7,7 +9,10 @@ const EVERY = 250
 /** Even if nothing changed, a status is told again after so long: whoever listens may have started anew. */
 const AGAIN = 60_000
 const MOST = 50_000
+/** In one batch, unless they turn out to be too large. */
+const BATCH = 10_000
 const LONGEST_PAUSE = 10_000
+const GRACE = 5000
 
 /**
  * Hands what a boot server sees to the control role, which may be down: then it is kept, the newest of it, and told later.
@@ -23,6 +28,8 @@ export class Reporter implements AsyncDisposable {
   #sending: Promise<void> | undefined
   #pause = EVERY
   #dropped = 0
+  #batch = BATCH
+  #isClosed = false
 
   constructor(send: (batch: SightingBatch) => Promise<void>, logger: Logger) {
     this.#send = send
@@ -55,41 +62,63 @@ export class Reporter implements AsyncDisposable {
   }
 
   #wake(): void {
+    // What is being sent is followed by the rest.
+    if (this.#isClosed || this.#sending !== undefined) return
     this.#timer ??= setTimeout(() => void this.#flush(), this.#pause)
   }
 
+  /** One batch at a time, in order. */
   async #flush(): Promise<void> {
     this.#timer = undefined
-    // One at a time, in order.
-    await this.#sending
-    const [sightings, heard] = [this.#sightings, this.#heard]
-    if (sightings.length === 0 && heard.size === 0) return
-    this.#sightings = sightings.slice(10_000)
-    this.#heard = new Set()
-    this.#sending = this.#deliver(sightings.slice(0, 10_000), heard)
+    this.#sending = this.#deliver().then(() => {
+      this.#sending = undefined
+    })
     await this.#sending
     if (this.#sightings.length > 0 || this.#heard.size > 0) this.#wake()
   }
 
-  async #deliver(sightings: Sighting[], heard: Set<string>): Promise<void> {
+  /** Whether somebody took it, or ever will. */
+  async #deliver(): Promise<boolean> {
+    const [sightings, heard] = [this.#sightings.slice(0, this.#batch), this.#heard]
+    this.#sightings = this.#sightings.slice(this.#batch)
+    this.#heard = new Set()
     try {
       await this.#send({ sightings, heard: fold(heard) })
       this.#pause = EVERY
+      this.#batch = BATCH
       if (this.#dropped > 0) this.#logger.warn({ count: this.#dropped }, 'sightings were dropped while nobody listened')
       this.#dropped = 0
+      return true
     } catch (error) {
+      const code = error instanceof MusterError ? error.code : undefined
+      // Said once more it would be refused once more, and all that comes after it would wait for ever.
+      if (code === 'REQUEST_INVALID' || code === 'USAGE') {
+        this.#logger.error({ err: error, count: sightings.length }, 'the control role refuses what was seen')
+        return true
+      }
+      if (code === 'BODY_TOO_LARGE') this.#batch = Math.max(1, Math.floor(this.#batch / 2))
       if (this.#pause === EVERY) this.#logger.warn({ err: error }, 'the control role cannot be told; it will be')
       this.#pause = Math.min(this.#pause * 2, LONGEST_PAUSE)
       this.#sightings = [...sightings, ...this.#sightings]
       for (const node of heard) this.#heard.add(node)
+      return false
     }
   }
 
-  /** Tells what is left, once. */
+  /** Tells what is left, once; and waits no longer than it should. */
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#isClosed = true
     clearTimeout(this.#timer)
-    this.#timer = undefined
-    await this.#flush()
-    clearTimeout(this.#timer)
+    const patience = new AbortController()
+    await Promise.race([
+      this.#tellTheRest(),
+      pause(GRACE, undefined, { signal: patience.signal, ref: false }).catch(() => {}),
+    ])
+    patience.abort()
+  }
+
+  async #tellTheRest(): Promise<void> {
+    await this.#sending
+    while (this.#sightings.length > 0 || this.#heard.size > 0) if (!(await this.#deliver())) return
   }
 }

@@ -14,7 +14,10 @@ export class BootDisplay {
   readonly #names: readonly string[]
   readonly #from = new Date().toISOString()
   readonly #told = new Map<string, string>()
+  /** Rows of the terminal that the lines of last time take. */
   #drawn = 0
+  /** The line that counts simulated nodes. */
+  #counted = ''
 
   constructor(io: Io, client: ApiClient, names: readonly string[]) {
     this.#io = io
@@ -50,22 +53,32 @@ export class BootDisplay {
     const waiting: string[] = []
     for await (const page of this.#client.pages<NodeItem>('/api/v1/nodes', { nodes: fold(names), limit: 50_000 }))
       for (const { name, observed } of page) if (observed.boot?.value !== 'ready') waiting.push(name)
-    const text = `  simulated nodes ready: ${names.length - waiting.length} of ${names.length}`
-    if (this.#told.get('simulated') !== text) this.#io.stderr.write(`${text}\n`)
-    this.#told.set('simulated', text)
+    this.#count(`  simulated nodes ready: ${names.length - waiting.length} of ${names.length}`)
     return waiting
+  }
+
+  /** The line below those of the machines. */
+  #count(text: string): void {
+    if (this.#counted === text) return
+    const isDrawn = this.#io.stderr.isTTY === true && this.#counted !== ''
+    this.#io.stderr.write(`${isDrawn ? '\x1b[1A\x1b[J' : ''}${text}\n`)
+    if (!isDrawn) this.#drawn++
+    this.#counted = text
   }
 
   #show(boots: ReadonlyMap<string, BootReply>): void {
     const now = new Date()
     if (this.#io.stderr.isTTY === true) {
-      const up = this.#drawn > 0 ? `\x1b[${this.#drawn}A` : ''
+      const columns = (this.#io.stderr as { columns?: number }).columns ?? 80
+      const up = this.#drawn > 0 ? `\x1b[${this.#drawn}A\x1b[J` : ''
       const lines = this.#names.map(name => {
         const boot = boots.get(name)
-        return `\x1b[2K  ${name}  ${boot === undefined ? 'power on …' : waterfall(boot, now)}`
+        return `  ${name}  ${boot === undefined ? 'power on …' : waterfall(boot, now)}`
       })
-      this.#io.stderr.write(`${up}${lines.join('\n')}\n`)
-      this.#drawn = lines.length
+      if (this.#counted !== '') lines.push(this.#counted)
+      this.#io.stderr.write(up + lines.map(line => `${line}\n`).join(''))
+      // A line that is longer than the terminal is wide goes on in the next row.
+      this.#drawn = lines.reduce((rows, line) => rows + Math.ceil(line.length / columns), 0)
       return
     }
     for (const [name, boot] of boots) {

@@ -21,6 +21,7 @@ export const lab: CommandSpec = {
         dir,
         { flags: '--nodes <count>', about: 'how many virtual machines', default: '2' },
         { flags: '--simulated <count>', about: 'how many simulated nodes', default: '0' },
+        { flags: '--strangers <count>', about: 'how many virtual machines that nobody knows', default: '0' },
         {
           flags: '--firmware <kind>',
           about: 'what the machines start with',

@@ -24,8 +24,15 @@ export interface Cast {
   readonly places: readonly { readonly mac: string; readonly switch: string; readonly port: string }[]
 }
 
+export interface Counts {
+  readonly machines: number
+  readonly simulated: number
+  /** There is a network with machines on it: somebody may have to be discovered. */
+  readonly isWired: boolean
+}
+
 /** The first nodes of the site, in its order, that boot an image from the network. */
-export function castOf(site: Site, counts: { readonly machines: number; readonly simulated: number }): Cast {
+export function castOf(site: Site, counts: Counts): Cast {
   const wanted = counts.machines + counts.simulated
   const chosen: { node: BootNode; lab: LabNode; place?: Cast['places'][number] }[] = []
   for (const node of site.nodes.values()) {
@@ -49,7 +56,7 @@ export function castOf(site: Site, counts: { readonly machines: number; readonly
     images: [
       ...new Set([
         ...labs.map(({ image }) => image),
-        ...(counts.machines > 0 && site.defaultImage !== undefined ? [site.defaultImage] : []),
+        ...(counts.isWired ? [site.provision.discovery ?? site.defaultImage].filter(name => name !== undefined) : []),
       ]),
     ],
     addresses: headAddresses(

@@ -21,6 +21,8 @@ const SILENT_AFTER = 33_000
 /** Changes of this long are written together: ten nodes or ten thousand cost one write. */
 const GATHER = 200
 const RETRIES = 10
+/** After a gap so long we may have missed steps of boots. */
+const LONG = 60_000
 
 type Status = Extract<Sighting, { kind: 'status' }>
 
@@ -125,10 +127,8 @@ export class Recorder {
     const now = this.#now()
     // If we ourselves were held up, that is nobody's silence, and nobody's boot is stuck for it.
     const held = now.getTime() - this.#swept - 5000
-    if (held > 0) {
-      for (const [node, at] of this.#heard) this.#heard.set(node, at + held)
-      this.#watched = now.getTime()
-    }
+    if (held > 0) for (const [node, at] of this.#heard) this.#heard.set(node, at + held)
+    if (held > LONG) this.#watched = now.getTime()
     this.#swept = now.getTime()
     for (const [node, at] of this.#heard) {
       if (now.getTime() - at < SILENT_AFTER) continue

@@ -4,22 +4,37 @@ import { Phase } from './phases.ts'
 
 /**
  * What nodes say. None of it is trusted: it is bounded, holds only what is expected, and never becomes part of a path, a
- * command or a template.
+ * command or a template. What is too long or too much is cut off rather than refused: a node with thirty failed checks or two
+ * hundred interfaces must be heard all the same.
  */
 export const BootId = z.string().regex(/^[0-9a-f]{16}$/, 'is not the id of a boot')
 const line = (most: number) =>
+  z.string().transform(text =>
+    text
+      .slice(0, most)
+      .toWellFormed()
+      .replaceAll(/[^\x20-\x7e\u00a0-\uffff]/g, '?'),
+  )
+const several = <Item extends z.ZodType>(item: Item, most: number) =>
   z
-    .string()
-    .max(most * 4)
-    .transform(text => text.replaceAll(/[^\x20-\x7e\u00a0-\uffff]/g, '?').slice(0, most))
+    .array(item)
+    .transform(items => items.slice(0, most))
+    .default([])
+/** The longest time ago that anybody needs to know of. */
+const LONG_AGO = 30 * 86_400
 const Digest = z.string().regex(/^sha256:[0-9a-f]{64}$/)
 
 /** A step of a boot, told by initramfs or agent. */
 export const PhaseReport = z.object({
   boot: BootId,
   mac: Mac,
-  phase: z.enum([...Phase.options, 'failed']),
-  ago: z.number().min(0).max(86_400).default(0),
+  phase: Phase.extract(['initrd', 'fetch', 'root', 'agent', 'ready']).or(z.literal('failed')),
+  /** Seconds since it began. Servers may have been away for days: then it is told late, but told. */
+  ago: z
+    .number()
+    .min(0)
+    .transform(seconds => Math.min(seconds, LONG_AGO))
+    .default(0),
   detail: line(500).optional(),
 })
 export type PhaseReport = z.infer<typeof PhaseReport>
@@ -34,7 +49,7 @@ export const Heartbeat = z.object({
   hostname: line(253).default(''),
   image: Digest.optional().or(z.literal('').transform(() => undefined)),
   kernel: line(100).default(''),
-  addresses: z.array(line(64)).max(32).default([]),
+  addresses: several(line(64), 32),
   uptime: z.number().min(0).optional(),
   health: Health.default({ status: 'ok', reason: '' }),
 })
@@ -44,22 +59,21 @@ export type Heartbeat = z.infer<typeof Heartbeat>
 export const MachineFacts = z.object({
   boot: BootId.optional(),
   mac: Mac,
-  macs: z
-    .array(z.object({ name: line(32), mac: Mac, link: z.boolean().default(false), speed: z.number().optional() }))
-    .max(64)
-    .default([]),
-  lldp: z
-    .array(
-      z.object({
-        interface: line(32),
-        frame: z
-          .string()
-          .max(3200)
-          .regex(/^([0-9a-f]{2})*$/i),
-      }),
-    )
-    .max(64)
-    .default([]),
+  /** Of InfiniBand they have twenty bytes. */
+  macs: several(
+    z.object({ name: line(32), mac: line(64), link: z.boolean().default(false), speed: z.number().optional() }),
+    64,
+  ),
+  lldp: several(
+    z.object({
+      interface: line(32),
+      frame: z
+        .string()
+        .max(4000)
+        .regex(/^([0-9a-f]{2})*$/i),
+    }),
+    64,
+  ),
   uuid: line(64).default(''),
   serial: line(128).default(''),
   vendor: line(128).default(''),
@@ -68,10 +82,7 @@ export const MachineFacts = z.object({
     .object({ model: line(128).default(''), count: z.int().min(0).max(65_536).default(0) })
     .default({ model: '', count: 0 }),
   memory: z.number().min(0).default(0),
-  disks: z
-    .array(z.object({ name: line(32), size: z.number().min(0).default(0), model: line(128).default('') }))
-    .max(256)
-    .default([]),
+  disks: several(z.object({ name: line(32), size: z.number().min(0).default(0), model: line(128).default('') }), 256),
   bmc: z.object({ address: line(64).default(''), mac: line(32).default('') }).nullish(),
 })
 export type MachineFacts = z.infer<typeof MachineFacts>

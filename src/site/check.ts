@@ -70,12 +70,20 @@ function checkProvision(site: Site): Problem[] {
   for (const [kind, source] of Object.entries(loaders))
     if (source !== undefined && !site.files.blobs.has(source))
       report(['loaders', kind], `there is no files/${source}${didYouMean(source, site.files.blobs.keys())}`)
-  const ranges = [...site.networks.values()].map(network => parseNetwork(network.cidr))
+  const ranges = [...networkRanges(site.networks).values()]
   servers.forEach((server, index) => {
-    if (!ranges.some(range => range !== undefined && contains(range, server)))
-      report(['servers', String(index)], `${server} is in none of the networks`)
+    const problem = serverProblem(server, ranges)
+    if (problem !== undefined) report(['servers', String(index)], problem)
   })
   return problems
+}
+
+function serverProblem(server: string, ranges: readonly Range[]): string | undefined {
+  if (server.includes(':')) return `${server} is not an IPv4 address, and nodes boot over IPv4`
+  if (!ranges.some(({ range }) => range !== undefined && contains(range, server)))
+    return `${server} is in none of the networks`
+  const strangers = ranges.find(network => network.strangers !== undefined && contains(network.strangers, server))
+  return strangers && `${server} is in the range for unknown machines (${strangers.unknown})`
 }
 
 /** A node name is a host name: it goes into DNS, certificates and Slurm. */

@@ -63,12 +63,11 @@ export const bootRoutes: Routes = (app, { control, store, recorder, views, bootS
       const { places, source } = request.body
       const since = new Date().toISOString()
       const actor = actorOf(request)
+      // Of a machine that is named twice the last counts.
+      const byMac = new Map(places.map(({ mac, ...where }) => [mac, { ...where, source, since } satisfies Place]))
       await store.commit(
-        places.map(({ mac, ...where }) => {
-          const place: Place = { ...where, source, since }
-          return { key: PLACE + mac, value: JSON.stringify(place) }
-        }),
-        [{ kind: 'machine.placed', actor: actor.name, from: actor.from, data: { count: places.length, source } }],
+        [...byMac].map(([mac, place]) => ({ key: PLACE + mac, value: JSON.stringify(place) })),
+        [{ kind: 'machine.placed', actor: actor.name, from: actor.from, data: { count: byMac.size, source } }],
       )
       await views.refresh()
       return reply.status(204).send()

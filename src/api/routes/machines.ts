@@ -73,6 +73,8 @@ export const machineRoutes: Routes = (app, { control, recorder, views, bootServe
           hint: `let go of it first: muster node set ${name} interfaces.${target.name}.mac=`,
         })
       const path = `interfaces.${target.name}.mac`
+      // What cannot be applied is not committed either.
+      await control.plan({ allowDirty: false })
       const edit = await control.edit(
         actor,
         site => setNodes(site, name, { [path]: machine.mac }),

@@ -6,7 +6,8 @@ const HEX = '0123456789abcdef'.repeat(4)
 describe.each(SHELLS)('the plan of a machine, read by %s', shell => {
   const plan = async (words: string): Promise<string> => {
     await using bench = await Bench.create(shell)
-    const read = 'forget_plan; if read_words <"$WORK/words"; then print_plan; else echo "wrong: $(cat "$WORK/wrong-word")"; fi'
+    const read =
+      'forget_plan; if read_words <"$WORK/words"; then print_plan; else echo "wrong: $(cat "$WORK/wrong-word")"; fi'
     const { output } = await bench.run('lib plan', `printf '%s\\n' "$WORDS" >"$WORK/words"\n${read}`, { WORDS: words })
     return output
   }

@@ -40,7 +40,9 @@ export function moduleFile(info: readonly string[]): Buffer {
 
 /** A tree of these; `lib` leads to `usr/lib`, as in most distributions. */
 export function sourceTree(files: Readonly<Record<string, string | Buffer>>, dir: string): SourceTree {
-  const directories = new Set(Object.keys(files).flatMap(path => path.split('/').map((_, n, all) => all.slice(0, n).join('/'))))
+  const directories = new Set(
+    Object.keys(files).flatMap(path => path.split('/').map((_, n, all) => all.slice(0, n).join('/'))),
+  )
   const items: Item[] = [
     ...[...directories].filter(Boolean).map(path => ({ path, type: 'directory' as const })),
     ...Object.entries(files).map(([path, content]) =>
@@ -111,7 +113,13 @@ export class Bench {
       'env',
       [...argv, '-c', `set -eu\n${sources.join('')}export PATH=${this.#bin}\n${commands}`],
       {
-        env: { RUN: `${this.dir}/run`, WORK: `${this.dir}/work`, SYS: `${this.dir}/sys`, IMAGE: `${this.dir}/image`, ...env },
+        env: {
+          RUN: `${this.dir}/run`,
+          WORK: `${this.dir}/work`,
+          SYS: `${this.dir}/sys`,
+          IMAGE: `${this.dir}/image`,
+          ...env,
+        },
         allow: Array.from({ length: 255 }, (_, status) => status + 1),
         timeout: 120_000,
       },

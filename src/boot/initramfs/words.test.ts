@@ -14,7 +14,9 @@ test('shellcheck has nothing to say about what runs on machines', async () => {
 describe.each(SHELLS)('small things, in %s', shell => {
   const run = async (commands: string, env: Readonly<Record<string, string>> = {}): Promise<string> => {
     await using bench = await Bench.create(shell)
-    return (await bench.run('lib patience plan report root', `PROC=$WORK\necho '7.08 1.00' >"$WORK/uptime"\n${commands}`, env)).output
+    return (
+      await bench.run('lib patience plan report root', `PROC=$WORK\necho '7.08 1.00' >"$WORK/uptime"\n${commands}`, env)
+    ).output
   }
 
   test.each([
@@ -23,7 +25,7 @@ describe.each(SHELLS)('small things, in %s', shell => {
     ['say "no" \\ to\ttabs', '"say \\"no\\" \\\\ to?tabs"'],
     ['two\nlines', '"two?lines"'],
     ['Größe', '"Gr????e"'],
-    ['%s $HOME `id` \'', '"%s $HOME `id` \'"'],
+    ["%s $HOME `id` '", '"%s $HOME `id` \'"'],
   ])('%j as a JSON string', async (text, quoted) => {
     const output = await run('json_string "$TEXT"', { TEXT: text })
     expect(output).toBe(quoted)
@@ -72,15 +74,28 @@ describe.each(SHELLS)('small things, in %s', shell => {
     ['http://b', 'http://b  http://a http://c'],
     ['http://gone', ' http://a http://b http://c'],
   ])('servers in turn when %j answered last', async (last, servers) => {
-    const commands = 'echo "$LAST" >"$WORK/server"; plan_servers=http://a,http://b,http://c; servers_in_turn; echo "$servers"'
+    const commands =
+      'echo "$LAST" >"$WORK/server"; plan_servers=http://a,http://b,http://c; servers_in_turn; echo "$servers"'
     expect(await run(commands, { LAST: last })).toBe(`${servers}\n`)
   })
 
   test.each([
     ['a program', 'mkdir sbin; : >sbin/init; chmod 755 sbin/init', '/sbin/init'],
-    ['an absolute link', 'mkdir -p sbin usr/lib; : >usr/lib/real; chmod 755 usr/lib/real; ln -s /usr/lib/real sbin/init', '/sbin/init'],
-    ['links of directories', 'mkdir -p usr/bin; ln -s usr/bin sbin; ln -s ../bin/x usr/bin/init; : >usr/bin/x; chmod 755 usr/bin/x', '/sbin/init'],
-    ['systemd alone', 'mkdir -p usr/lib/systemd; : >usr/lib/systemd/systemd; chmod 755 usr/lib/systemd/systemd', '/usr/lib/systemd/systemd'],
+    [
+      'an absolute link',
+      'mkdir -p sbin usr/lib; : >usr/lib/real; chmod 755 usr/lib/real; ln -s /usr/lib/real sbin/init',
+      '/sbin/init',
+    ],
+    [
+      'links of directories',
+      'mkdir -p usr/bin; ln -s usr/bin sbin; ln -s ../bin/x usr/bin/init; : >usr/bin/x; chmod 755 usr/bin/x',
+      '/sbin/init',
+    ],
+    [
+      'systemd alone',
+      'mkdir -p usr/lib/systemd; : >usr/lib/systemd/systemd; chmod 755 usr/lib/systemd/systemd',
+      '/usr/lib/systemd/systemd',
+    ],
     ['a link that leads out of the image', 'mkdir sbin; ln -s /bin/sh sbin/init', 'none'],
     ['a link to itself', 'mkdir sbin; ln -s init sbin/init', 'none'],
     ['a file that is no program', 'mkdir sbin; : >sbin/init', 'none'],

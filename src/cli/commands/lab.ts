@@ -11,7 +11,7 @@ import { type Lab, type LabReport, openLab } from '../../lab/lab.ts'
 import { LAB_VARIABLE } from '../../lab/names.ts'
 import { requireLab } from '../../lab/requirements.ts'
 import { publishSimulatedImage } from '../../lab/simulated/image.ts'
-import { simulate } from '../../lab/simulated/simulate.ts'
+import { labMac, simulate } from '../../lab/simulated/simulate.ts'
 import type { SimulatedNode } from '../../lab/simulated/node.ts'
 import type { LabStatus } from '../../lab/status.ts'
 import { makeDirectory } from '../../lib/dirs.ts'
@@ -27,7 +27,7 @@ import { siteDir } from '../connect.ts'
 import type { Call } from '../define.ts'
 import type { Io } from '../io.ts'
 import { wholeNumber } from '../numbers.ts'
-import { plural, table } from '../output.ts'
+import { Output, plural, table } from '../output.ts'
 import { BootDisplay } from '../boot-display.ts'
 import { build } from './image-build.ts'
 
@@ -38,6 +38,7 @@ interface DirOption {
 interface UpOptions extends DirOption {
   readonly nodes: string
   readonly simulated: string
+  readonly strangers: string
   readonly firmware: 'bios' | 'uefi'
   readonly memory: string
   readonly port: string
@@ -53,65 +54,63 @@ const labDir = (io: Io, options: DirOption): string => resolve(io.cwd, options.d
 export async function up(call: Call<UpOptions>): Promise<number | void> {
   const { io, out, options } = call
   const counts = { machines: wholeNumber(options.nodes, 0), simulated: wholeNumber(options.simulated, 0) }
-  const memory = (parseSize(options.memory) ?? 0) / 2 ** 20
+  const strangers = Array.from({ length: wholeNumber(options.strangers, 0) }, (_, index) => `stranger${index + 1}`)
+  const isWired = counts.machines + strangers.length > 0
+  if (isWired) await requireLab(options.firmware)
+  const memory = Math.round((parseSize(options.memory) ?? 0) / 2 ** 20)
   if (memory < 256) throw new MusterError('USAGE', `${options.memory} is too little memory for a machine`)
-  if (counts.machines > 0) await requireLab(options.firmware)
-  const dir = labDir(io, options)
   const siteAt = await siteDir(io, options)
-  const site = await validSite(siteAt)
-  const cast = castOf(site, counts)
-  const lab = await openLab(dir)
-  const data = join(dir, 'data')
+  const cast = castOf(await validSite(siteAt), { ...counts, isWired })
+  const lab = await openLab(labDir(io, options))
+  const data = join(lab.dir, 'data')
   await makeDirectory(data, 0o700)
-  const kernel = await provideImages(call, cast, siteAt, data, counts.machines === 0)
+  const kernel = await provideImages(call, cast, siteAt, data, isWired)
   const client = new ApiClient({ server: join(data, 'muster.sock') })
-  const interrupted = AbortSignal.any([io.interrupted])
+  const machines = [...cast.machines, ...strangers.map(name => ({ name, mac: labMac(name) }))]
   const say = (text: string): void => out.note(`  ${text}`)
   const status = await lab.up(
     {
-      nodes: cast.machines.map(({ name, mac }) => ({ name, mac, memory: Math.round(memory) })),
+      nodes: machines.map(({ name, mac }) => ({ name, mac, memory })),
       firmware: options.firmware,
-      addresses: counts.machines > 0 ? cast.addresses : [],
-      server: serverCommand(dir, siteAt, data, {
-        port: wholeNumber(options.port, 0),
-        wired: counts.machines > 0,
-        client,
-      }),
+      addresses: isWired ? cast.addresses : [],
+      server: serverCommand(lab.dir, siteAt, data, { port: wholeNumber(options.port, 0), isWired, client }),
       ...(kernel !== undefined && { kernel }),
       off: true,
-      signal: interrupted,
+      signal: io.interrupted,
     },
     progressOf(say),
   )
   try {
     if (cast.places.length > 0) await client.send('POST', '/api/v1/places', { places: cast.places, source: 'lab' })
     await client.send('POST', '/api/v1/site/apply', { allowDirty: true })
-    say(describe(counts, options.firmware, status))
-    const display = new BootDisplay(
-      io,
-      client,
-      cast.machines.map(({ name }) => name),
-    )
-    await lab.power(
-      cast.machines.map(({ name }) => name),
-      'on',
-    )
-    if (cast.simulated.length > 0) await startSimulation(lab, client, cast.simulated)
-    const failed = options.wait
-      ? await display.until(
-          cast.simulated.map(({ name }) => name),
-          PATIENCE,
-          interrupted,
-        )
-      : []
+    say(describe({ machines: machines.length, simulated: cast.simulated.length }, options.firmware, status))
+    const failed = await powerOn(call, lab, client, cast, strangers)
     await out.result({ ...(await lab.status()), failed }, () => whereAbouts(status, siteAt))
     return failed.length > 0 ? 1 : 0
   } catch (error) {
     await lab.down()
-    if (!interrupted.aborted) throw error
+    if (!io.interrupted.aborted) throw error
     out.note('interrupted: the lab is down again')
     return 130
   }
+}
+
+/** Resolves with the nodes that did not become ready. */
+async function powerOn(
+  { io, options }: Call<UpOptions>,
+  lab: Lab,
+  client: ApiClient,
+  cast: Cast,
+  strangers: readonly string[],
+): Promise<readonly string[]> {
+  const [machines, simulated] = [cast.machines, cast.simulated].map(nodes => nodes.map(({ name }) => name)) as [
+    string[],
+    string[],
+  ]
+  const display = new BootDisplay(io, client, machines)
+  await lab.power([...machines, ...strangers], 'on')
+  if (simulated.length > 0) await startSimulation(lab, client, cast.simulated)
+  return options.wait ? display.until(simulated, PATIENCE, io.interrupted) : []
 }
 
 async function validSite(dir: string): Promise<Site> {
@@ -127,21 +126,17 @@ async function provideImages(
   cast: Cast,
   site: string,
   data: string,
-  simulated: boolean,
+  isWired: boolean,
 ): Promise<string | undefined> {
   const store = await openImageStore(join(data, 'images'))
-  if (simulated) {
+  if (!isWired) {
     for (const name of cast.images)
       if ((await store.latest(name)) === undefined) await publishSimulatedImage(store, name)
     return undefined
   }
-  const quiet = call.out.isForPeople
-    ? call.out
-    : new (call.out.constructor as typeof import('../output.ts').Output)(
-        { ...call.io, stdout: call.io.stderr },
-        'table',
-      )
-  await build({ ...call, out: quiet, args: [], rest: cast.images, options: { ...call.options, site, data } })
+  // What is built on the way is no part of the result.
+  const aside = new Output({ ...call.io, stdout: call.io.stderr }, 'table')
+  await build({ ...call, out: aside, args: [], rest: cast.images, options: { ...call.options, site, data } })
   const [first = ''] = cast.images
   const { manifest } = await store.resolve(first)
   const kernel = manifest.artefacts.find(artefact => artefact.type === 'kernel')
@@ -152,7 +147,7 @@ function serverCommand(
   dir: string,
   site: string,
   data: string,
-  { port, wired, client }: { port: number; wired: boolean; client: ApiClient },
+  { port, isWired, client }: { port: number; isWired: boolean; client: ApiClient },
 ) {
   const words = ['serve', '--site', site, '--data', data, '--listen', 'fd:3']
   return {
@@ -163,7 +158,7 @@ function serverCommand(
       '--expose-gc',
       MAIN,
       ...words,
-      ...(wired ? [] : ['--boot-listen', '127.0.0.1:0']),
+      ...(isWired ? [] : ['--boot-listen', '127.0.0.1:0']),
     ],
     log: join(dir, 'serve.log'),
     port,
