@@ -60,5 +60,5 @@ resolve() { # ROOT PATH: the path with links followed, inside the root
 name_host() { # ROOT: also for a machine whose command line did not know its name yet
   if [ -z "$plan_node" ] || [ -h "$1/etc/hostname" ] || ! [ -d "$1/etc" ]; then return 0; fi
   echo "$plan_node" >"$1/etc/hostname"
-  echo "$plan_node" >/proc/sys/kernel/hostname
+  echo "$plan_node" >"$PROC/sys/kernel/hostname"
 }

@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { ApiClient } from '../api/client.ts'
 import type { BootReply, NodeItem, TimelineReply } from '../api/schemas.ts'
+import { MusterError } from '../lib/errors.ts'
 import { fold } from '../lib/nodeset/index.ts'
 import type { Io } from './io.ts'
 import { waterfall } from './waterfall.ts'
@@ -35,7 +36,9 @@ export class BootDisplay {
       const pending = waiting.length === 0 && others.length > 0 ? await this.#notReady(others) : []
       if (waiting.length === 0 && pending.length === 0) return []
       if (Date.now() > end) return [...waiting, ...pending]
-      await pause(EVERY, undefined, { signal })
+      await pause(EVERY, undefined, { signal }).catch(() => {
+        throw new MusterError('ABORTED', 'interrupted')
+      })
     }
   }
 

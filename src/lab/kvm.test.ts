@@ -51,7 +51,7 @@ describe('a short boot', () => {
   it('shows that it does not when the kernel hangs before its first word, and leaves nothing behind', async () => {
     const kernel = await kernelThatSays('Probing EDD (edd=off to disable)...')
     expect(await bootsUnder('tcg', kernel, names, 3000)).toBe('a kernel does not start within 3 s')
-    expect(await processesOf(names.id)).toEqual([])
+    expect(await processesOf(names)).toEqual([])
   })
 
   it('shows that it does not when QEMU ends, with what it said', async () => {

@@ -214,7 +214,7 @@ export class Lab {
 
   /** Processes, namespaces, sockets, disks; in the end the note that there is anything. True where there was. */
   async #clear({ keepLogs = false } = {}): Promise<boolean> {
-    const ended = await endAll(this.names.id)
+    const ended = await endAll(this.names)
     const hadNetwork = await this.#network.destroy()
     await rm(this.names.run, { recursive: true, force: true })
     await this.#removeNodes(keepLogs)
@@ -231,7 +231,7 @@ export class Lab {
 
   async #hasLeftovers(): Promise<boolean> {
     if ((await this.#network.leftovers()).length > 0 || (await exists(this.names.run))) return true
-    return (await processesOf(this.names.id)).length > 0
+    return (await processesOf(this.names)).length > 0
   }
 
   async #running(): Promise<LabState> {

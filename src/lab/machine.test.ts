@@ -16,7 +16,7 @@ async function newMachine(firmware: Firmware = 'bios'): Promise<Machine> {
   const names = labNames(dir)
   const network = new LabNetwork(names)
   onTestFinished(async () => {
-    await endAll(names.id)
+    await endAll(names)
     await network.destroy()
     for (const path of [dir, names.run]) await rm(path, { recursive: true, force: true })
   })

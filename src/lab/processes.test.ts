@@ -1,17 +1,20 @@
-import { readFile } from 'node:fs/promises'
 import { randomBytes } from 'node:crypto'
+import { mkdtempDisposable, readFile, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { type Program, startProgram } from '../lib/program.ts'
+import { LAB_VARIABLE, type LabNames, labNames } from './names.ts'
 import { bootId, endAll, endProcess, identify, isGone, isRunning, processesOf } from './processes.ts'
 
-const newLab = (): string => randomBytes(4).toString('hex')
+const newLab = (): LabNames => labNames(`/no/such/${randomBytes(4).toString('hex')}`)
 
 /** Says a word when it is there. */
-async function sh(script: string, lab?: string): Promise<Program> {
+async function sh(script: string, lab?: LabNames): Promise<Program> {
   const said = Promise.withResolvers<void>()
   const program = await startProgram('sh', ['-c', script], {
     onLine: () => said.resolve(),
-    ...(lab !== undefined && { env: { MUSTER_LAB: lab } }),
+    ...(lab !== undefined && { env: { [LAB_VARIABLE]: lab.id } }),
   })
   onTestFinished(() => program.signal('SIGKILL'))
   await said.promise
@@ -93,7 +96,7 @@ describe('the processes of a lab', () => {
     // Had its child been ended first, the parent would have said so.
     const script = `trap 'echo asked; exit 0' TERM; sleep 1000 & echo here; wait $!; echo "child ended"; sleep 1000`
     const parent = await startProgram('sh', ['-c', script], {
-      env: { MUSTER_LAB: lab },
+      env: { [LAB_VARIABLE]: lab.id },
       onLine: line => lines.push(line),
     })
     await expect.poll(() => lines, { timeout: 60_000 }).toEqual(['here'])
@@ -103,14 +106,28 @@ describe('the processes of a lab', () => {
   })
 
   it('are never ourselves', async () => {
+    const lab = newLab()
     const script = `
       const { endAll } = await import(${JSON.stringify(new URL('processes.ts', import.meta.url).href)})
-      console.log(await endAll(process.env.MUSTER_LAB))`
+      console.log(await endAll(${JSON.stringify(lab)}))`
     const lines: string[] = []
-    const lab = newLab()
     const args = ['-c', '"$@" & wait $!', 'sh', process.execPath, '--input-type=module', '-e', script]
-    const program = await startProgram('sh', args, { env: { MUSTER_LAB: lab }, onLine: line => lines.push(line) })
+    const program = await startProgram('sh', args, {
+      env: { [LAB_VARIABLE]: lab.id },
+      onLine: line => lines.push(line),
+    })
     expect(await program.ended).toBe(0)
-    expect(lines).toContain('0')
+    await expect.poll(() => lines, { timeout: 60_000 }).toContain('0')
+  })
+
+  it('are found while they turn into other programs', async () => {
+    const lab = newLab()
+    await using dir = await mkdtempDisposable(join(tmpdir(), 'muster-exec-'))
+    const script = join(dir.path, 'again')
+    await writeFile(script, '#!/bin/sh\n[ $# -gt 0 ] || echo here\nexec "$0" again\n', { mode: 0o755 })
+    const program = await sh(`exec ${script}`, lab)
+    for (let time = 0; time < 200; time++) expect(await processesOf(lab)).toHaveLength(1)
+    program.signal('SIGKILL')
+    await program.ended
   })
 })

@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs'
-import { readFile, readdir } from 'node:fs/promises'
+import { readFile, readdir, stat } from 'node:fs/promises'
+import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { z } from 'zod'
 import { MusterError } from '../lib/errors.ts'
-import { LAB_VARIABLE } from './names.ts'
+import { LAB_VARIABLE, type LabNames, NAMESPACES } from './names.ts'
 
 /**
  * A process and no other: numbers are used again, so the time of its start belongs to it, and that counts from the start
@@ -19,6 +20,13 @@ export type ProcessId = Readonly<z.infer<typeof ProcessId>>
 const PATIENCE = 10_000
 /** Nobody tells us of the end of a process that is not our child. */
 const LOOK_AGAIN = 10
+/** How often one is looked at that shows nothing. */
+const LOOKS = 20
+const NOWHERE = ''
+/** Seconds. */
+const YOUNG = 10
+/** The kernel counts in hundredths of a second for all who read /proc, on every machine (USER_HZ). */
+const TICKS = 100
 /** How often those who come to light after the end of their parents are ended in turn. */
 const ROUNDS = 20
 
@@ -26,8 +34,8 @@ export const bootId = (): string => readFileSync('/proc/sys/kernel/random/boot_i
 
 /** Nothing where no such process runs; one that has ended and waits for its parent to notice does not run. */
 export function identify(pid: number): ProcessId | undefined {
-  const stat = statOf(pid)
-  return stat === undefined ? undefined : { pid, start: stat.start, boot: bootId() }
+  const seen = statOf(pid)
+  return seen === undefined ? undefined : { pid, start: seen.start, boot: bootId() }
 }
 
 export function isRunning({ pid, start, boot }: ProcessId): boolean {
@@ -68,7 +76,7 @@ export function send(id: ProcessId, signal: NodeJS.Signals): void {
  * Ends whatever belongs to a lab, recorded or not. Parents first: a server stops those it started better than we could,
  * and would start anew what ends before it does.
  */
-export async function endAll(lab: string): Promise<number> {
+export async function endAll(lab: LabNames): Promise<number> {
   let ended = 0
   for (let round = 0; round < ROUNDS; round++) {
     const found = await processesOf(lab)
@@ -82,26 +90,54 @@ export async function endAll(lab: string): Promise<number> {
 }
 
 /** Every process whose environment says that it is the lab's; neither ourselves nor those who started us. */
-export async function processesOf(lab: string): Promise<(ProcessId & { readonly parent: number })[]> {
-  const mark = `${LAB_VARIABLE}=${lab}`
+export async function processesOf(lab: LabNames): Promise<(ProcessId & { readonly parent: number })[]> {
   const ours = ancestors()
+  const places = await Promise.all([lab.head, lab.switch].map(name => identityOf(join(NAMESPACES, name))))
   const found: (ProcessId & { readonly parent: number })[] = []
   for (const name of await readdir('/proc')) {
     const pid = Number(name)
     if (!Number.isInteger(pid) || ours.has(pid)) continue
-    const stat = statOf(pid)
-    if (stat === undefined || !(await environmentOf(pid)).includes(mark)) continue
-    const id = { pid, start: stat.start, boot: bootId() }
+    const seen = statOf(pid)
+    if (seen === undefined || !(await belongs(pid, seen.start, `${LAB_VARIABLE}=${lab.id}`, places))) continue
+    const id = { pid, start: seen.start, boot: bootId() }
     // The environment that was read was its own, not that of one that came after it.
-    if (isRunning(id)) found.push({ ...id, parent: stat.parent })
+    if (isRunning(id)) found.push({ ...id, parent: seen.parent })
   }
   return found
 }
 
+/**
+ * While a process turns into another program (execve) it has no environment to be seen for a moment. Whoever is in a
+ * namespace of the lab then is the lab's; a young one elsewhere is looked at again.
+ */
+async function belongs(pid: number, start: string, mark: string, places: readonly string[]): Promise<boolean> {
+  for (let look = 0; look < LOOKS; look++) {
+    const environment = await environmentOf(pid)
+    if (environment.length > 0) return environment.includes(mark)
+    const place = await identityOf(`/proc/${pid}/ns/net`)
+    const isProgram = (await identityOf(`/proc/${pid}/exe`)) !== NOWHERE
+    if (!isProgram || place === NOWHERE) return false
+    if (places.includes(place)) return true
+    if (!isYoung(start)) return false
+    await pause(LOOK_AGAIN)
+  }
+  return false
+}
+
+/** Two paths that lead to the same thing. */
+const identityOf = (path: string): Promise<string> =>
+  stat(path).then(
+    ({ dev, ino }) => `${dev} ${ino}`,
+    () => NOWHERE,
+  )
+
+const isYoung = (start: string): boolean =>
+  Number(readFileSync('/proc/uptime', 'latin1').split(' ')[0]) - Number(start) / TICKS < YOUNG
+
 /** As `NAME=VALUE`; empty where there is none to read. */
 export const environmentOf = (pid: number): Promise<string[]> =>
   readFile(`/proc/${pid}/environ`, 'latin1').then(
-    text => text.split('\0'),
+    text => text.split('\0').filter(line => line !== ''),
     () => [],
   )
 

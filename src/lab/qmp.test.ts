@@ -6,11 +6,9 @@ import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { exec } from '../lib/exec.ts'
 import { Qmp } from './qmp.ts'
 
-let dir = ''
 let path = ''
 beforeEach(async () => {
   const made = await mkdtemp(join(tmpdir(), 'muster-qmp-'))
-  dir = made
   path = join(made, 'qmp')
   onTestFinished(() => rm(made, { recursive: true }))
 })

@@ -5,7 +5,7 @@ import { makeDirectory } from '../lib/dirs.ts'
 import { MusterError } from '../lib/errors.ts'
 import { startProgram } from '../lib/program.ts'
 import { LAB_VARIABLE } from './names.ts'
-import { type ProcessId, identify } from './processes.ts'
+import { type ProcessId, identify, isGone } from './processes.ts'
 import type { LabPlan } from './plan.ts'
 
 export interface RunningServer {
@@ -22,6 +22,7 @@ export interface ServerStart {
 }
 
 const TAIL = 15
+const A_MOMENT = 1000
 
 export const urlOf = (port: number): string => `http://127.0.0.1:${port}`
 
@@ -55,7 +56,15 @@ export async function startServer(server: LabPlan['server'], options: ServerStar
   return {
     process,
     port,
-    whenReady: (isReady, signal) => Promise.race([isReady(urlOf(port)), ended, whenAborted(signal)]),
+    async whenReady(isReady, signal) {
+      try {
+        await Promise.race([isReady(urlOf(port)), ended, whenAborted(signal)])
+      } catch (error) {
+        // Whoever waits for a server that ends may notice first; why it ended is what people want to know.
+        if (signal?.aborted !== true && (await isGone(process, A_MOMENT))) return await ended
+        throw error
+      }
+    },
   }
 }
 

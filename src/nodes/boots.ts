@@ -110,14 +110,15 @@ function proceed(current: Boot, older: readonly Boot[], sighting: PhaseSighting,
 /** Said again, or from an attempt after a failure: it is alive, and no further. */
 function saidAgain(current: Boot, older: readonly Boot[], sighting: PhaseSighting, phase: Phase): Advance | undefined {
   const last = lastOf(sighting)
-  const next = { boots: [{ ...withoutFailure(current), ...named(sighting), last }, ...older] }
-  if ((sighting.boot ?? current.id) !== current.id) return next
-  if (!current.phases.some(known => known.phase === phase))
-    return { boots: [{ ...current, phases: slotIn(current.phases, phase, sighting.at) }, ...older] }
-  if (isOver(current) || isOvertaken(current, sighting)) return undefined
+  const isMissing = !current.phases.some(known => known.phase === phase)
+  const phases = isMissing ? slotIn(current.phases, phase, sighting.at) : current.phases
+  const asItWas = isMissing ? { boots: [{ ...current, phases }, ...older] } : undefined
+  const goesOn = { boots: [{ ...withoutFailure(current), ...named(sighting), phases, last }, ...older] }
+  if ((sighting.boot ?? current.id) !== current.id) return goesOn
+  if (isOver(current) || isOvertaken(current, sighting)) return asItWas
   // An agent says every moment why it is not ready yet: only being ready ends that.
-  if (current.failed !== undefined) return phaseOf(current) === 'agent' ? undefined : next
-  return sighting.detail === undefined || last.what === current.last.what ? undefined : next
+  if (current.failed !== undefined) return phaseOf(current) === 'agent' ? asItWas : goesOn
+  return sighting.detail === undefined || last.what === current.last.what ? asItWas : goesOn
 }
 
 /** It was sent before what was seen last. */

@@ -29,7 +29,7 @@ const killed = async ({ dir }: Lab, when: string, allow = [KILLED]): Promise<voi
 /** All that a lab can leave on a machine. */
 async function leftBehind({ dir, names }: Lab): Promise<string[]> {
   const namespaces = await readdir('/run/netns').catch(() => [])
-  const processes = await processesOf(names.id)
+  const processes = await processesOf(names)
   const files = (await readdir(dir)).filter(name => name !== 'lock' && name !== 'server.log')
   return [
     ...namespaces.filter(name => name.includes(names.id)),

@@ -73,7 +73,7 @@ describe('a lab', () => {
     await says(status.nodes[0]?.consoleLog ?? '', 'iPXE')
     expect(await lab.down()).toBe(true)
     expect((await readdir(lab.dir)).sort()).toEqual(['data', 'lock', 'server.log'])
-    expect(await processesOf(lab.names.id)).toEqual([])
+    expect(await processesOf(lab.names)).toEqual([])
     expect((await readdir('/run/netns')).filter(name => name.includes(lab.names.id))).toEqual([])
     expect((await readdir('/run')).filter(name => name.includes(lab.names.id))).toEqual([])
     expect(await lab.down()).toBe(false)
@@ -96,7 +96,7 @@ describe('a lab', () => {
     expect(told).toEqual(['clean up', 'server', 'machines'])
     expect((await ask(lab)).namespace).toBe(await readlink('/proc/self/ns/net'))
     expect(await lab.down()).toBe(true)
-    expect(await processesOf(lab.names.id)).toEqual([])
+    expect(await processesOf(lab.names)).toEqual([])
   })
 
   it('runs once: a second is refused, and of two at once one comes up', async () => {

@@ -15,7 +15,7 @@ import { KeptRunning } from './keep-running.ts'
 import { ReservationFiles, Staging, missing, textOf } from './lists.ts'
 import { planNetworks } from './networks.ts'
 import { OwnDaemon } from './own-daemon.ts'
-import { LeaseReturns } from './release.ts'
+import { LeaseReturns, ReleaseSender } from './release.ts'
 import { type Configurations, filesIn, renderDnsmasq } from './render.ts'
 import { SightingReader } from './sightings.ts'
 
@@ -47,7 +47,8 @@ class DnsmasqService implements AddressService {
   readonly #files: ReturnType<typeof filesIn>
   readonly #staging: Staging
   readonly #reservations: ReservationFiles
-  readonly #returns = new LeaseReturns()
+  readonly #sender = new ReleaseSender()
+  readonly #returns = new LeaseReturns(lease => this.#sender.send(lease))
   readonly #routers: RouterAddresses
   readonly #reader: SightingReader
   readonly #turns = new Mutex()
@@ -64,7 +65,10 @@ class DnsmasqService implements AddressService {
     this.#staging = new Staging(options.dir)
     this.#reservations = new ReservationFiles(this.#files.reservations, this.#files.added, this.#staging)
     this.#routers = new RouterAddresses(options.logger)
-    this.#reader = new SightingReader(sighting => this.#saw(sighting))
+    this.#reader = new SightingReader({
+      onSighting: sighting => this.#saw(sighting),
+      onReleased: (mac, address) => this.#returns.confirm({ mac, address }),
+    })
   }
 
   async start(): Promise<void> {
@@ -194,9 +198,9 @@ class DnsmasqService implements AddressService {
   }
 
   #saw(sighting: DhcpSighting): void {
-    const server = this.#reserved.get(`${sighting.mac} ${sighting.address}`)
-    if (sighting.kind === 'ack' && sighting.address !== undefined && server !== undefined)
-      this.#returns.return({ mac: sighting.mac, address: sighting.address, server })
+    const { mac, address, kind } = sighting
+    const server = this.#reserved.get(`${mac} ${address}`)
+    if (kind === 'ack' && address !== undefined && server !== undefined) this.#returns.add({ mac, address, server })
     this.#options.onSighting(sighting)
   }
 
@@ -219,6 +223,7 @@ class DnsmasqService implements AddressService {
       await this.#journal?.[Symbol.asyncDispose]()
       if (this.#options.external !== true) await this.#routers.letAllGo()
       this.#returns[Symbol.dispose]()
+      this.#sender[Symbol.dispose]()
     })
   }
 }

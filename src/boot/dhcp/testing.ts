@@ -139,8 +139,9 @@ export class Served implements AsyncDisposable {
     return new Served(program, dir, socket, sightings)
   }
 
-  async apply(desired: DhcpDesired): Promise<void> {
-    await this.#send('/apply', JSON.stringify(desired))
+  /** Milliseconds it took. */
+  async apply(desired: DhcpDesired): Promise<number> {
+    return (await this.#send('/apply', JSON.stringify(desired))) as number
   }
 
   async state(): Promise<DaemonState[]> {

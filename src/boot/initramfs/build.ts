@@ -38,5 +38,6 @@ export const SKELETON: readonly Item[] = [
   { path: 'usr/bin', linkTo: '../bin' },
   { path: 'usr/sbin', linkTo: '../bin' },
   { path: 'etc/passwd', content: 'root:x:0:0:root:/:/bin/sh\n' },
+  { path: 'etc/resolv.conf', linkTo: '../tmp/resolv.conf' },
   { path: 'etc/group', content: 'root:x:0:\n' },
 ]

@@ -79,6 +79,12 @@ export async function unpacked(archive: Buffer): Promise<Map<string, string>> {
 /** The shells our scripts must run in: that of the initramfs, and another that knows nothing beyond POSIX. */
 export const SHELLS = ['busybox', 'dash'] as const
 
+/** What our scripts call that a test must never do to the machine it runs on; a test may put something else in its place. */
+const FORBIDDEN = 'reboot halt poweroff mount umount switch_root pivot_root modprobe insmod rmmod udhcpc ip hostname sysctl'
+  .split(' ')
+  .map(name => `${name}() { echo "a test called ${name} $*"; exit 99; }\n`)
+  .join('')
+
 /** A place to run parts of our scripts: the programs are those of busybox, as in the initramfs. */
 export class Bench {
   readonly dir: string
@@ -111,9 +117,10 @@ export class Bench {
     const argv = this.#shell === 'busybox' ? ['busybox', 'sh'] : ['dash']
     const { stdout, exitCode } = await exec(
       'env',
-      [...argv, '-c', `set -eu\n${sources.join('')}export PATH=${this.#bin}\n${commands}`],
+      [...argv, '-c', `set -eu\n${sources.join('')}${FORBIDDEN}export PATH=${this.#bin}\n${commands}`],
       {
         env: {
+          SCRIPTS,
           RUN: `${this.dir}/run`,
           WORK: `${this.dir}/work`,
           SYS: `${this.dir}/sys`,

@@ -1,0 +1,161 @@
+import { open, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import type { Manifest } from '../../src/images/manifest.ts'
+import { exec } from '../../src/lib/exec.ts'
+import { openImageStore } from '../../src/images/store/store.ts'
+import { type Cluster, type MachineReply, commit, makeCluster, phasesOf } from './testing.ts'
+
+let cluster: Cluster
+beforeAll(async () => {
+  cluster = await makeCluster()
+})
+afterAll(() => cluster[Symbol.asyncDispose]())
+
+const image = async (): Promise<{ digest: string; manifest: Manifest }> =>
+  (await openImageStore(join(cluster.data, 'images'))).resolve('node')
+const fileOf = async (type: string): Promise<string> => {
+  const store = await openImageStore(join(cluster.data, 'images'))
+  const { manifest } = await image()
+  return store.pathOf(manifest.artefacts.find(artefact => artefact.type === type)?.sha256 ?? '')
+}
+
+/** Changes a byte in the middle of a file, or changes it back. */
+async function flip(file: string): Promise<void> {
+  await exec('chmod', ['644', file])
+  await using handle = await open(file, 'r+')
+  const { size } = await handle.stat()
+  const byte = Buffer.alloc(1)
+  await handle.read(byte, 0, 1, Math.floor(size / 2))
+  byte[0] = (byte[0] ?? 0) ^ 0xff
+  await handle.write(byte, 0, 1, Math.floor(size / 2))
+}
+
+const inHead = async (...words: [string, ...string[]]): Promise<string> => {
+  const [command, args] = cluster.lab.inHead(words[0], words.slice(1))
+  return (await exec(command, args, { allow: [1] })).stdout.toString('utf8')
+}
+
+describe('two machines with BIOS, squashfs in RAM', () => {
+  it('boot at once and are ready, every step timed', async () => {
+    const ran = await cluster.up('--nodes 2')
+    expect(ran.status, ran.stderr).toBe(0)
+    const { digest } = await image()
+    for (const name of ['n001', 'n002']) {
+      const boot = await cluster.ready(name)
+      expect(phasesOf(boot)).toEqual(['dhcp', 'loader', 'kernel', 'initrd', 'fetch', 'root', 'agent', 'ready'])
+      expect(boot.image).toBe(digest)
+      const { observed } = await cluster.until(`${name} is well`, async () => {
+        const node = await cluster.node(name)
+        return node.observed.health === undefined ? undefined : node
+      })
+      expect(observed).toMatchObject({ boot: { value: 'ready' }, image: { value: digest }, health: { value: 'ok' } })
+    }
+  })
+
+  it('know their names and addresses, and write to an overlay of the size that was asked for', async () => {
+    const said = await cluster.console('n001')
+    expect(said).toMatch(/muster-agent: \{"hostname":"n001".*"addresses":\["10\.77\.1\.1\/16"/)
+
+    const [, kind, kib] = /root-check: \S+ (\S+) size=(\d+)/.exec(said) ?? []
+    expect(kind).toBe('overlay')
+    expect(Number(kib) * 1024).toBeGreaterThan(190_000_000)
+    expect(Number(kib) * 1024).toBeLessThan(210_000_000)
+  })
+
+  it('have names, forward and backward', async () => {
+    expect(await inHead('busybox', 'nslookup', 'n002.e2e.cluster', '10.77.0.1')).toContain('10.77.1.2')
+    expect(await inHead('busybox', 'nslookup', '10.77.1.2', '10.77.0.1')).toContain('n002.e2e.cluster')
+  })
+
+  it('are explained', async () => {
+    const { stdout } = await cluster.muster('boot explain n001')
+    expect(stdout).toContain('is plugged in at sw1 1, the place of n001')
+    expect(stdout).toContain('asks http://10.77.0.1:7180')
+    expect((await cluster.muster('node timeline n001')).stdout).toMatch(
+      /dhcp .* loader .* kernel .* initrd .* fetch .* root .* agent .* ready +\d/,
+    )
+  })
+
+  it('get there although packets are lost, and the server is killed and restarted in the middle of the download', async () => {
+    const before = await cluster.ready('n001')
+    await cluster.lab.impair(['n001'], { loss: '10%' })
+    await cluster.lab.power(['n001'], 'cycle')
+    await cluster.boot('n001', boot => boot.id !== before.id && boot.phases.at(-1)?.phase === 'fetch')
+    await cluster.lab.stopServer('killed')
+    await cluster.lab.startServer()
+    const after = await cluster.ready('n001', before)
+    expect(phasesOf(after)).toContain('fetch')
+    await cluster.lab.impair(['n001'], {})
+  })
+
+  it('get there although the daemon that gives out addresses was killed', async () => {
+    const before = await cluster.ready('n002')
+    const daemons = (await inHead('pidof', 'dnsmasq')).trim().split(' ')
+    const mine = await Promise.all(
+      daemons.map(async pid => ({ pid, args: await readFile(`/proc/${pid}/cmdline`, 'utf8') })),
+    )
+    for (const { pid, args } of mine) if (args.includes(cluster.dir)) process.kill(Number(pid), 'SIGKILL')
+    await cluster.lab.power(['n002'], 'cycle')
+    expect(phasesOf(await cluster.ready('n002', before))[0]).toBe('dhcp')
+  })
+
+  it('never run a byte that is wrong: they say so, and go on when it is right again', async () => {
+    const root = await fileOf('squashfs')
+    const before = await cluster.ready('n002')
+    await flip(root)
+    // What was in memory is gone with the process.
+    await cluster.lab.stopServer()
+    await cluster.lab.startServer()
+    await cluster.lab.power(['n002'], 'cycle')
+    const failed = await cluster.boot('n002', boot => boot.id !== before.id && boot.failed !== undefined)
+    expect(failed.failed?.reason).toMatch(/503|digest|fetch/i)
+    expect((await cluster.node('n002')).observed.boot?.value).toBe('failed')
+    await flip(root)
+    await cluster.ready('n002', before)
+  })
+
+  it('leave nothing behind', async () => {
+    await cluster.down()
+    expect((await cluster.lab.status()).state).toBe('down')
+  })
+})
+
+describe('a machine with UEFI, the whole image as one cpio', () => {
+  afterEach(() => cluster.down())
+
+  it('boots through TFTP and autoexec.ipxe, without a second stage', async () => {
+    await exec('sed', ['-i', 's/^n\\[001-008\\]:/&\\n  boot: { form: cpio }/', join(cluster.site, 'nodes.yaml')])
+    await commit(cluster.site, 'A whole image in memory')
+    const ran = await cluster.up('--nodes 1 --firmware uefi --memory 2GiB')
+    expect(ran.status, ran.stderr).toBe(0)
+    expect(phasesOf(await cluster.ready('n001'))).toEqual(['dhcp', 'loader', 'kernel', 'agent', 'ready'])
+    expect(await cluster.console('n001')).toMatch(/root-check: \S+ rootfs/)
+  })
+})
+
+describe('a machine nobody knows', () => {
+  afterEach(() => cluster.down())
+
+  it('says what it is, is adopted, and goes on booting as that node', async () => {
+    await exec('sed', ['-i', '/form: cpio/d', join(cluster.site, 'nodes.yaml')])
+    await commit(cluster.site, 'squashfs again')
+    const ran = await cluster.up('--nodes 0 --strangers 1 --no-wait')
+    expect(ran.status, ran.stderr).toBe(0)
+    const machine = await cluster.until('the machine is discovered', async () => {
+      const { items } = await cluster.client.get<{ items: MachineReply[] }>('/api/v1/machines')
+      return items[0]
+    })
+    expect(machine).toMatchObject({ node: null, facts: { serial: 'LAB-stranger1', cpu: { count: 1 } } })
+    expect(machine.facts.memory).toBeGreaterThan(2 ** 30)
+    expect(machine.facts.disks.length).toBe(1)
+    expect((await cluster.muster('discover ls')).stdout).toContain(machine.mac)
+    const adopted = await cluster.muster(`discover adopt ${machine.id} as n005`)
+    expect(adopted.status, adopted.stderr).toBe(0)
+    const boot = await cluster.ready('n005')
+    // Without another start: it never asked for a script of n005.
+    expect(phasesOf(boot)).toEqual(['initrd', 'fetch', 'root', 'agent', 'ready'])
+    expect(await readFile(join(cluster.site, 'nodes.yaml'), 'utf8')).toContain(machine.mac)
+    expect(await cluster.console('stranger1')).toContain('"hostname":"n005"')
+  })
+})

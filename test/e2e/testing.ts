@@ -1,0 +1,108 @@
+/** A lab as a user has it: `bin/muster lab up`, on a small site of its own. Images are built once for all tests. */
+import { cp, mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { ApiClient } from '../../src/api/client.ts'
+import type { BootReply, EventReply, MachineReply, NodeItem, TimelineReply } from '../../src/api/schemas.ts'
+import { type Lab, openLab } from '../../src/lab/lab.ts'
+import { exec } from '../../src/lib/exec.ts'
+import { type Ran, muster } from '../cli/testing.ts'
+
+const MINUTE = 60_000
+/** Far longer than any boot takes; a machine that is there by then is not stuck. */
+const LIMIT = 15 * MINUTE
+
+export interface Cluster extends AsyncDisposable {
+  readonly dir: string
+  readonly site: string
+  readonly data: string
+  readonly lab: Lab
+  readonly client: ApiClient
+  muster(words: string): Promise<Ran>
+  up(options: string): Promise<Ran>
+  down(): Promise<void>
+  /** The newest boot of a node, once `isSo`. */
+  boot(node: string, isSo: (boot: BootReply) => boolean): Promise<BootReply>
+  /** A boot that is none of those before, and is ready. */
+  ready(node: string, before?: BootReply): Promise<BootReply>
+  node(name: string): Promise<NodeItem>
+  console(node: string): Promise<string>
+  /** Asks until it is so. */
+  until<Value>(what: string, ask: () => Promise<Value | undefined>): Promise<Value>
+}
+
+export async function makeCluster(): Promise<Cluster> {
+  const dir = await mkdtemp(join(tmpdir(), 'muster-e2e-'))
+  const site = join(dir, 'site')
+  const data = join(dir, 'lab/data')
+  await cp(fileURLToPath(new URL('site', import.meta.url)), site, { recursive: true })
+  await commit(site, 'The site of the tests', true)
+  const lab = await openLab(join(dir, 'lab'))
+  const client = new ApiClient({ server: join(data, 'muster.sock') })
+  const env = { MUSTER_LAB: join(dir, 'lab'), MUSTER_SERVER: join(data, 'muster.sock') }
+  const run = (words: string): Promise<Ran> => muster(words, { env, timeout: 2 * LIMIT })
+
+  const until: Cluster['until'] = async (what, ask) => {
+    for (const end = Date.now() + LIMIT; ;) {
+      const value = await ask().catch(() => undefined)
+      if (value !== undefined) return value
+      if (Date.now() > end) throw new Error(`it never came to: ${what}\n${await lastWords(lab)}`)
+      await pause(250)
+    }
+  }
+  const boot: Cluster['boot'] = (node, isSo) =>
+    until(`a boot of ${node} that is as expected`, async () => {
+      const { boots } = await client.get<TimelineReply>(`/api/v1/nodes/${node}/timeline`)
+      return boots.find(isSo)
+    })
+  return {
+    dir,
+    site,
+    data,
+    lab,
+    client,
+    until,
+    boot,
+    muster: run,
+    up: options => run(`lab up --site ${site} --port 0 --json ${options}`),
+    down: async () => void (await lab.down()),
+    ready: (node, before) => boot(node, found => found.id !== before?.id && found.phases.at(-1)?.phase === 'ready'),
+    node: async name => {
+      const { items } = await client.get<{ items: NodeItem[] }>('/api/v1/nodes', { nodes: name })
+      if (items[0] === undefined) throw new Error(`${name} is not there`)
+      return items[0]
+    },
+    console: async node => readFile(join(lab.dir, 'nodes', node, 'console.log'), 'latin1'),
+    async [Symbol.asyncDispose]() {
+      await lab.down()
+      await rm(dir, { recursive: true, force: true })
+    },
+  }
+}
+
+/** Why a test waits in vain is mostly there. */
+async function lastWords(lab: Lab): Promise<string> {
+  const { nodes } = await lab.status()
+  const logs = nodes.map(async ({ name, consoleLog }) => {
+    const text = await readFile(consoleLog, 'latin1').catch(() => '')
+    return `--- console of ${name}:\n${text.slice(-2000)}`
+  })
+  return [
+    ...(await Promise.all(logs)),
+    `--- server:\n${(await readFile(join(lab.dir, 'serve.log'), 'utf8').catch(() => '')).slice(-2000)}`,
+  ].join('\n')
+}
+
+export async function commit(site: string, message: string, isFirst = false): Promise<void> {
+  const git = (...words: string[]): Promise<unknown> =>
+    exec('git', ['-C', site, '-c', 'user.name=Ada', '-c', 'user.email=ada@example.org', ...words])
+  if (isFirst) await git('init', '--quiet', '--initial-branch=main')
+  await git('add', '.')
+  await git('commit', '--quiet', '--message', message)
+}
+
+export const phasesOf = (boot: BootReply): string[] => boot.phases.map(({ phase }) => phase)
+
+export type { EventReply, MachineReply }
