@@ -111,6 +111,33 @@ describe('the lock', () => {
     expect(await lab.cat(built, 'opt/tool')).toBe('2\n')
   })
 
+  it('--update moves nothing, its time neither, when the mirror has nothing new', async () => {
+    await lab.recipe('same', recipe())
+    await lab.build('same')
+    const old = (await readFile(lockFile('same'), 'utf8')).replace(/"time": "[^"]*"/, '"time": "2020-02-02T02:02:02Z"')
+    await writeFile(lockFile('same'), old)
+    const built = await lab.build('same')
+    expect(await lab.build('same', ['--update'])).toMatchObject({ digest: built.digest, isUnchanged: true, stages: {} })
+    expect(await readFile(lockFile('same'), 'utf8')).toBe(old)
+    await moveMirror()
+    await lab.build('same', ['--update'])
+    expect((await lockOf('same')).time).not.toBe('2020-02-02T02:02:02Z')
+  })
+
+  it('--update moves nothing when the archive it starts from is the same', async () => {
+    await tarOf(lab.root, lab.path('same.tar'))
+    await lab.recipe('from-same', 'from: { tar: ../../../same.tar }\noutputs: [squashfs]\n')
+    await lab.build('from-same')
+    const old = (await readFile(lockFile('from-same'), 'utf8')).replace(
+      /"time": "[^"]*"/,
+      '"time": "2020-02-02T02:02:02Z"',
+    )
+    await writeFile(lockFile('from-same'), old)
+    const built = await lab.build('from-same')
+    expect(await lab.build('from-same', ['--update'])).toMatchObject({ digest: built.digest, isUnchanged: true })
+    expect(await readFile(lockFile('from-same'), 'utf8')).toBe(old)
+  })
+
   it('stays with the versions it has when the recipe asks for one more package', async () => {
     await lab.recipe('more', recipe())
     await lab.build('more')

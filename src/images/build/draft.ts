@@ -24,7 +24,7 @@ import {
 import type { DnfRepository } from './dnf.ts'
 import type { ImagePlan, PlanWorld } from './image-plan.ts'
 import { digestOf } from './inputs.ts'
-import { type Lock, type LockedSet, lockedIdentity, withAddresses } from './lock.ts'
+import { type Lock, type LockedSet, isSameLocked, lockedIdentity, withAddresses } from './lock.ts'
 import type { PlannedStage } from './make.ts'
 import { osRelease } from './os-release.ts'
 import { type Packaging, debianStage, noPackaging, packagesStage, requestOf, resolvePackages } from './packages.ts'
@@ -45,19 +45,24 @@ export class Draft {
   readonly #recipeDir: string
   /** What the lock says that may be used; nothing when it is to be moved. */
   readonly #known: Lock | undefined
-  readonly #time: string
+  /** What it says when it is to be moved: where all turns out to be the same, its time stays as well. */
+  readonly #moving: Lock | undefined
+  #time: string
+  /** Stages of the images below, which have their own time. */
+  #inherited = 0
   #base: Lock['base']
   #packages: LockedSet | undefined
   #lower = ''
 
-  constructor(world: PlanWorld, name: string, recipe: Recipe, recipeDir: string, known: Lock | undefined) {
+  constructor(world: PlanWorld, name: string, recipe: Recipe, recipeDir: string, before: Lock | undefined) {
     this.#world = world
     this.#name = name
     this.#recipe = recipe
     this.#recipeDir = recipeDir
-    this.#known = known
+    this.#known = world.update.has(name) ? undefined : before
+    this.#moving = world.update.has(name) ? before : undefined
     this.arch = recipe.arch ?? world.arch
-    this.#time = known?.time ?? `${world.now.toISOString().slice(0, 19)}Z`
+    this.#time = before?.time ?? timeOf(world.now)
   }
 
   lock(): Lock {
@@ -81,6 +86,13 @@ export class Draft {
     })
   }
 
+  /** Something new was resolved: from here on, and before, it is the time of today that counts. */
+  #moveTimeUnlessSame(section: 'base' | 'packages'): void {
+    if (this.#moving === undefined || isSameLocked(this.lock()[section], this.#moving[section])) return
+    this.#time = timeOf(this.#world.now)
+    for (const stage of this.stages.splice(this.#inherited)) this.add(stage)
+  }
+
   startFrom(base: ImagePlan): void {
     if (base.arch !== this.arch)
       throw new MusterError(
@@ -89,6 +101,7 @@ export class Draft {
         { hint: 'give both the same arch' },
       )
     this.stages.push(...base.stages)
+    this.#inherited = base.stages.length
     this.packaging = base.packaging
     this.#lower = base.locked
   }
@@ -118,6 +131,7 @@ export class Draft {
     const isKnown = known !== undefined && 'pin' in known && known.request === request
     if (!isKnown) this.#refuseWhenFrozen()
     this.#base = isKnown ? known : { request, pin: (await pinned.pin()) as never }
+    this.#moveTimeUnlessSame('base')
     this.add(pinned.stage((this.#base as { pin: unknown }).pin))
   }
 
@@ -163,6 +177,7 @@ export class Draft {
     const sources = lockedSources(set, settings, key)
     const current = withAddresses(set, sources)
     this.#base = current
+    this.#moveTimeUnlessSame('base')
     this.packaging = { kind: 'apt', family: 'debian', sources }
     this.add(debianStage(settings.suite, this.arch, sources, current, this.#world.tools))
   }
@@ -181,7 +196,7 @@ export class Draft {
     const recipe = this.#recipe
     const modules = await this.#modules()
     const wanted = [...recipe.packages, ...(await this.#modulePackages(modules))]
-    if (wanted.length === 0) return
+    if (wanted.length === 0) return this.#moveTimeUnlessSame('packages')
     const packages = [...new Set(wanted)]
     const packaging = this.packaging ?? (await this.#detectPackaging())
     if (packaging === undefined) throw noPackaging(this.#name)
@@ -201,6 +216,7 @@ export class Draft {
     }
     const sources = all.kind === 'apt' ? all.sources : all.repositories
     this.#packages = withAddresses(set, sources)
+    this.#moveTimeUnlessSame('packages')
     this.add(packagesStage(all, this.arch, packages, this.#packages, added, this.#world.tools))
   }
 
@@ -279,6 +295,8 @@ export class Draft {
     }
   }
 }
+
+const timeOf = (now: Date): string => `${now.toISOString().slice(0, 19)}Z`
 
 /** Fedora moved it with release 36, Red Hat with 10, SUSE long before. */
 const databaseOf = (family: string, release: string): string =>
