@@ -13,6 +13,8 @@ import { addToAddress } from './ip.ts'
 export interface Renderer {
   /** Throws MusterError TEMPLATE_INVALID. */
   render(template: string, context: Readonly<Record<string, unknown>>): unknown
+  /** Of a whole file: always text, with every newline it has. */
+  renderText(template: string, context: Readonly<Record<string, unknown>>): string
 }
 
 /** Steps one template may take: thousands of times what a value needs, a blink of time. */
@@ -54,17 +56,28 @@ export function createRenderer(): Renderer {
       : plain(environment.evalExpr(expression, context))
   }
 
+  const explained = <Value>(work: () => Value): Value => {
+    failure = undefined
+    try {
+      const value = work()
+      if (failure !== undefined) throw failure
+      return value
+    } catch (error) {
+      throw new MusterError('TEMPLATE_INVALID', reasonOf(failure ?? error), { cause: error })
+    }
+  }
+
   return {
-    render(template, context) {
-      failure = undefined
-      try {
-        const value = evaluate(template, context)
-        if (failure !== undefined) throw failure
-        return value
-      } catch (error) {
-        throw new MusterError('TEMPLATE_INVALID', reasonOf(failure ?? error), { cause: error })
-      }
-    },
+    render: (template, context) => explained(() => evaluate(template, context)),
+    renderText: (template, context) =>
+      explained(() => {
+        environment.keepTrailingNewline = true
+        try {
+          return environment.renderStr(template, context)
+        } finally {
+          environment.keepTrailingNewline = false
+        }
+      }),
   }
 }
 

@@ -236,8 +236,12 @@ describe('a template', () => {
     ['one value alone', '{{ vars.nodes }}\n', '4\n'],
     ['nothing to fill in', 'plain\n', 'plain\n'],
     ['nothing at all', '', ''],
+    ['blank lines at its end', 'a\n\n', 'a\n\n'],
+    ['blank lines around one value', '\n{{ vars.nodes }}\n\n', '\n4\n\n'],
+    ['a map alone', '{{ vars.map }}\n', '{"k": 1}\n'],
+    ['a list alone', '{{ vars.list }}\n', '["a", "b"]\n'],
   ])('%s', async (_, text, result) => {
-    expect(await rendered(text, { name: 'compute', vars: { nodes: 4, list: ['a', 'b'] } })).toBe(result)
+    expect(await rendered(text, { name: 'compute', vars: { nodes: 4, list: ['a', 'b'], map: { k: 1 } } })).toBe(result)
   })
 
   test('keeps its mode', async () => {
@@ -300,7 +304,7 @@ describe('refused', () => {
 })
 
 describe('what the stage depends on', () => {
-  const BESIDE: Files = { plain: 'a', 'conf.j2': '{{ vars.x }}', 'tree/deep/a.j2': 'x', 'bare/b': 'x' }
+  const BESIDE: Files = { plain: 'a', 'conf.j2': '{{ vars.x }}', 'tree/deep/a.j2': 'x={{ vars.x }}', 'bare/b': 'x' }
 
   test.each<readonly [string, object, boolean]>([
     ['a plain file', { '/a': 'plain' }, false],
@@ -312,6 +316,15 @@ describe('what the stage depends on', () => {
     const [one, other] = [await stageOf(dir, files, { vars: { x: 1 } }), await stageOf(dir, files, { vars: { x: 2 } })]
     expect(one?.isTemplated).toBe(isTemplated)
     expect(isDeepStrictEqual(one?.inputs, other?.inputs)).toBe(!isTemplated)
+  })
+
+  test('the text that templates become, not values they do not use', async () => {
+    const dir = await directoryOf(BESIDE)
+    const files = { '/a': 'conf.j2', '/b': 'tree' }
+    const one = await stageOf(dir, files, { vars: { x: 1, y: 1 } })
+    expect(await stageOf(dir, files, { vars: { x: 1, y: 2 } })).toMatchObject({ inputs: one?.inputs })
+    await writeFile(join(dir, 'conf.j2'), '{# A comment. #}{{ vars.x }}')
+    expect(await stageOf(dir, files, { vars: { x: 1, y: 2 } })).toMatchObject({ inputs: one?.inputs })
   })
 
   test.each<readonly [string, object, (dir: string) => Promise<unknown>]>([

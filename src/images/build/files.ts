@@ -19,7 +19,7 @@ import type { Plain } from '../../site/paths.ts'
 import type { Recipe } from '../../site/recipe.ts'
 import { type MergedTree, resolveIn } from '../layers/merge.ts'
 import { makeLayerDirectory } from './clean.ts'
-import { digestOf, digestOfFiles } from './inputs.ts'
+import { digestOfFiles } from './inputs.ts'
 import type { Stage } from './stage.ts'
 
 interface Placement {
@@ -47,17 +47,21 @@ export async function filesStage(recipeDir: string, recipe: Recipe, context: Pla
     placements.push({ target, source, owner, group, ...(mode !== undefined && { mode }) })
   }
   if (placements.length === 0) return undefined
-  const contents = await Promise.all(placements.map(async ({ source }) => digestOfFiles(source)))
-  // What templates see only counts where there are any.
+  const renderer = createRenderer()
+  const contentOf = async (source: string): Promise<string | Buffer> => {
+    const content = await readFile(source)
+    return source.endsWith('.j2') ? rendered(renderer, content, context, source) : content
+  }
+  // Of templates it is what they become that counts: a value of the site that none of them uses changes nothing.
+  const contents = await Promise.all(placements.map(async ({ source }) => digestOfFiles(source, contentOf)))
   const isTemplated = (await Promise.all(placements.map(({ source }) => hasTemplates(source)))).some(Boolean)
   return {
     title: 'files',
     isTemplated,
-    inputs: { files: recipe.files, contents, context: isTemplated ? digestOf(context) : undefined },
+    inputs: { files: recipe.files, contents },
     async make({ tree, upper }) {
       const users = await idsIn(tree, 'etc/passwd')
       const groups = await idsIn(tree, 'etc/group')
-      const renderer = createRenderer()
       // Links that the recipe itself places are followed inside the image as well, never on this machine.
       const links = new Map<string, SymlinkEntry>()
       const resolve = (path: string): string => resolveIn(at => links.get(at) ?? tree.get(at), path)
@@ -86,9 +90,7 @@ export async function filesStage(recipeDir: string, recipe: Recipe, context: Pla
             links.set(path, { type: 'symlink', path, target: leadsTo, mode: 0o777, uid, gid, mtime: 0 })
             return
           }
-          const content = await readFile(source)
-          const isTemplate = source.endsWith('.j2')
-          await writeFile(full, isTemplate ? rendered(renderer, content, context, source) : content)
+          await writeFile(full, await contentOf(source))
           await chown(full, uid, gid)
           await chmod(
             full,
@@ -126,10 +128,7 @@ function rendered(
   source: string,
 ): string {
   try {
-    // Jinja drops one newline at the end of a template.
-    const text = content.toString('utf8')
-    const value = String(renderer.render(text, context))
-    return text.endsWith('\n') && !value.endsWith('\n') ? `${value}\n` : value
+    return renderer.renderText(content.toString('utf8'), context)
   } catch (error) {
     if (!(error instanceof MusterError)) throw error
     throw new MusterError('TEMPLATE_INVALID', `${source.split('/').slice(-2).join('/')}: ${error.message}`, {
