@@ -339,6 +339,16 @@ describe('files', () => {
       more('files: { /etc/motd: ../motd }\n'),
       '2:21: files./etc/motd: is not a path inside the folder of the recipe',
     ],
+    [
+      'a key that no image carries',
+      more('files: { /etc/munge/munge.key: key }\n'),
+      "2:10: files./etc/munge/munge.key: is taken out of every image: it is a secret, or must be each machine's own",
+    ],
+    [
+      'a place that every image is cleaned of',
+      more('files: { /tmp/deep/a: a }\n'),
+      '2:10: files./tmp/deep/a: is taken out of every image, as all logs, caches, locks and temporary files are',
+    ],
     ['no source', more('files:\n  /etc/motd: { mode: "0600" }\n'), '3:3: files./etc/motd.source: is missing'],
     [
       'a mode as a number',

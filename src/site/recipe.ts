@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { parseSize } from '../lib/size.ts'
+import { whyTakenOut } from './leftovers.ts'
 import { EnvName, FileMode, FileTarget, Name, PackageName, UserName, text } from './values.ts'
 
 /**
@@ -17,6 +18,10 @@ const Size = z
   .transform(size => parseSize(size))
   .refine(size => size !== undefined, 'is not a size such as 900 MB or 2 GB')
   .transform(size => size ?? 0)
+/** What could not stay there is no place for a file. */
+const Place = FileTarget.refine(target => whyTakenOut(target) === undefined, {
+  error: ({ input }) => whyTakenOut(String(input)) ?? '',
+})
 const Glob = text(
   /^(locales|documentation|caches|\/[^\0]*)$/,
   'is not locales, documentation, caches or a path such as /usr/share/icons',
@@ -159,7 +164,7 @@ export const Recipe = z.strictObject({
   repositories: z.record(Name, Repository).default({}).describe('Package repositories by name.'),
   packages: z.array(PackageName).default([]).describe('Packages to install, with what they depend on.'),
   files: z
-    .record(FileTarget, RecipeFile)
+    .record(Place, RecipeFile)
     .default({})
     .describe('Target path → file or folder beside the recipe; *.j2 are templates.'),
   steps: z.array(Step).default([]).describe('What is done next, in this order.'),

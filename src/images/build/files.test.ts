@@ -210,19 +210,31 @@ describe('a folder', () => {
   })
 })
 
-test('links the recipe places itself are followed inside the image, never on this machine', async () => {
-  const outside = await directoryOf({ x: 'precious' })
-  const placed = await place({
-    files: { '/opt': 'tree', '/opt/out/x': 'y', '/opt/lib/z': 'y' },
-    beside: { y: 'mine', 'tree/a': '' },
-    prepare: async recipe => {
-      await symlink(outside, join(recipe, 'tree/out'))
-      await symlink('../usr/lib', join(recipe, 'tree/lib'))
-    },
+describe('links the recipe places itself', () => {
+  test('are followed inside the image', async () => {
+    const placed = await place({
+      files: { '/opt': 'tree', '/opt/out/x': 'y', '/opt/lib/z': 'y' },
+      beside: { y: 'mine', 'tree/a': '' },
+      prepare: async recipe => {
+        await symlink('/srv/deep', join(recipe, 'tree/out'))
+        await symlink('../usr/lib', join(recipe, 'tree/lib'))
+      },
+    })
+    expect(await placed.read('srv/deep/x')).toBe('mine')
+    expect(placed.layer).toContain('usr/lib/z 644 0:0')
   })
-  expect(await readFile(join(outside, 'x'), 'utf8')).toBe('precious')
-  expect(await placed.read(`${outside.slice(1)}/x`)).toBe('mine')
-  expect(placed.layer).toContain('usr/lib/z 644 0:0')
+
+  test('never on this machine', async () => {
+    const outside = await directoryOf({ x: 'precious' })
+    const placed = place({
+      files: { '/opt': 'tree', '/opt/out/x': 'y' },
+      beside: { y: 'mine', 'tree/a': '' },
+      prepare: recipe => symlink(outside, join(recipe, 'tree/out')),
+    })
+    // It is refused where images keep nothing, such as below /tmp.
+    await failureOf(() => placed)
+    expect(await readFile(join(outside, 'x'), 'utf8')).toBe('precious')
+  })
 })
 
 const rendered = async (text: string, context: Plain): Promise<string> =>
@@ -269,6 +281,10 @@ const linksOut = async (recipe: string): Promise<void> => {
   await mkdir(`${recipe}-2`)
 }
 
+/** In an image in which /usr/run leads to /run. */
+const refused = (files: object, beside: Files): Promise<string> =>
+  failureOf(() => place({ files, beside, prepare: (_, image) => symlink('../run', join(image, 'usr/run')) }))
+
 describe('refused', () => {
   test('what is not there', async () => {
     expect(await failureOf(() => place({ files: { '/a': 'sub/none' } }))).toBe(
@@ -291,6 +307,19 @@ describe('refused', () => {
     expect(await failureOf(() => place({ files: { '/opt/a': { source: 'a', ...settings } }, beside: { a: '' } }))).toBe(
       `RECIPE_INVALID: files: /opt/a: ${why}`,
     )
+  })
+
+  test('what a folder or a link of the image brings to a place that every image is cleaned of', async () => {
+    expect(await refused({ '/etc/ssh': 'ssh' }, { 'ssh/ssh_host_rsa_key': 'x' })).toBe(
+      "RECIPE_INVALID: files: /etc/ssh/ssh_host_rsa_key: is taken out of every image: it is a secret, or must be each machine's own",
+    )
+    expect(await refused({ '/usr/run/a': 'a' }, { a: '' })).toBe(
+      'RECIPE_INVALID: files: /usr/run/a: is taken out of every image, as all logs, caches, locks and temporary files are',
+    )
+    expect(await refused({ '/etc/machine-id': 'a' }, { a: 'abc' })).toBe(
+      'RECIPE_INVALID: files: /etc/machine-id: is emptied in every image',
+    )
+    expect(await refused({ '/etc/machine-id': 'a', '/etc/ssh/sshd_config': 'a' }, { a: '' })).toBe('no failure')
   })
 
   test('root is known even where the image says nothing of users', async () => {

@@ -16,6 +16,7 @@ import { MusterError } from '../../lib/errors.ts'
 import { createRenderer } from '../../lib/template.ts'
 import { type SymlinkEntry, compareNames, parentOf } from '../../lib/tree/entry.ts'
 import type { Plain } from '../../site/paths.ts'
+import { whyTakenOut } from '../../site/leftovers.ts'
 import type { Recipe } from '../../site/recipe.ts'
 import { type MergedTree, resolveIn } from '../layers/merge.ts'
 import { makeLayerDirectory } from './clean.ts'
@@ -72,6 +73,7 @@ export async function filesStage(recipeDir: string, recipe: Recipe, context: Pla
           const stat = await lstat(source)
           if (stat.isDirectory()) {
             const path = resolve(target)
+            refuseTakenOut(path, target)
             const isNew = tree.get(path)?.type !== 'directory'
             await makeLayerDirectory(upper, path, tree)
             if (isNew) await chown(join(upper, path), uid, gid)
@@ -80,6 +82,7 @@ export async function filesStage(recipeDir: string, recipe: Recipe, context: Pla
             return
           }
           const path = join(resolve(parentOf(target.slice(1))), target.slice(target.lastIndexOf('/') + 1))
+          refuseTakenOut(path, target)
           await makeLayerDirectory(upper, parentOf(path), tree)
           const full = join(upper, path)
           await rm(full, { recursive: true, force: true })
@@ -90,7 +93,9 @@ export async function filesStage(recipeDir: string, recipe: Recipe, context: Pla
             links.set(path, { type: 'symlink', path, target: leadsTo, mode: 0o777, uid, gid, mtime: 0 })
             return
           }
-          await writeFile(full, await contentOf(source))
+          const content = await contentOf(source)
+          if (path === 'etc/machine-id' && content.length > 0) throw takenOut(target, 'is emptied in every image')
+          await writeFile(full, content)
           await chown(full, uid, gid)
           await chmod(
             full,
@@ -113,6 +118,17 @@ async function refuseOutside(recipeDir: string, source: string, name: string): P
   if (!`${real}${sep}`.startsWith(`${await realpath(recipeDir)}${sep}`))
     throw new MusterError('RECIPE_INVALID', `files: ${name} leads out of the folder of the recipe`)
 }
+
+/** The recipe itself was checked already; what a folder brings, and where links of the image lead, is only known now. */
+function refuseTakenOut(path: string, target: string): void {
+  const why = whyTakenOut(path)
+  if (why !== undefined) throw takenOut(target, why)
+}
+
+const takenOut = (target: string, why: string): MusterError =>
+  new MusterError('RECIPE_INVALID', `files: ${target}: ${why}`, {
+    hint: 'leave it out, or choose another place for it',
+  })
 
 async function hasTemplates(source: string): Promise<boolean> {
   if ((await lstat(source)).isSymbolicLink()) return false
