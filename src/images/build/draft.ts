@@ -30,6 +30,7 @@ import { osRelease } from './os-release.ts'
 import { type Packaging, debianStage, noPackaging, packagesStage, requestOf, resolvePackages } from './packages.ts'
 import type { Stage } from './stage.ts'
 import { stepStages } from './steps.ts'
+import { ofImage } from './trouble.ts'
 
 /** Raised when the way stages are made changes: what was made before is then made anew. */
 const FORMAT = 1
@@ -130,7 +131,7 @@ export class Draft {
     const known = this.#known?.base
     const isKnown = known !== undefined && 'pin' in known && known.request === request
     if (!isKnown) this.#refuseWhenFrozen()
-    this.#base = isKnown ? known : { request, pin: (await pinned.pin()) as never }
+    this.#base = isKnown ? known : { request, pin: (await this.#asked(pinned.pin())) as never }
     this.#moveTimeUnlessSame('base')
     this.add(pinned.stage((this.#base as { pin: unknown }).pin))
   }
@@ -161,6 +162,11 @@ export class Draft {
 
   async #startDebian(settings: DebianSettings): Promise<void> {
     const key = debianKey(settings, this.#recipeDir)
+    if (settings.keyring !== undefined && !(await exists(key)))
+      throw new MusterError(
+        'RECIPE_INVALID',
+        `images/${this.#name}/image.yaml: from.debian.keyring: there is no ${settings.keyring} beside the recipe`,
+      )
     const request = await debianRequest(settings, this.arch, key)
     const known = this.#known?.base
     let set = known !== undefined && 'packages' in known && known.request === request ? known : undefined
@@ -171,7 +177,7 @@ export class Draft {
       const { tools } = this.#world
       set = {
         request,
-        ...(await resolvePackages(packaging, this.arch, DEBIAN_ESSENTIALS, this.#kept('base'), [], tools)),
+        ...(await this.#asked(resolvePackages(packaging, this.arch, DEBIAN_ESSENTIALS, this.#kept('base'), [], tools))),
       }
     }
     const sources = lockedSources(set, settings, key)
@@ -180,6 +186,15 @@ export class Draft {
     this.#moveTimeUnlessSame('base')
     this.packaging = { kind: 'apt', family: 'debian', sources }
     this.add(debianStage(settings.suite, this.arch, sources, current, this.#world.tools))
+  }
+
+  /** Mirrors and registries, for this image. */
+  async #asked<Answer>(answer: Promise<Answer>): Promise<Answer> {
+    try {
+      return await answer
+    } catch (error) {
+      throw ofImage(this.#name, error)
+    }
   }
 
   #refuseWhenFrozen(): void {
@@ -200,7 +215,7 @@ export class Draft {
     const packages = [...new Set(wanted)]
     const packaging = this.packaging ?? (await this.#detectPackaging())
     if (packaging === undefined) throw noPackaging(this.#name)
-    const added = this.#repositories(packaging)
+    const added = await this.#repositories(packaging)
     const all = withRepositories(packaging, added)
     this.packaging = all
     const below = digestOf([this.#lower, lockedIdentity(this.lock())])
@@ -211,7 +226,9 @@ export class Draft {
       const lower = await this.#world.maker.layersOf(this.stages)
       set = {
         request,
-        ...(await resolvePackages(all, this.arch, packages, this.#kept('packages'), lower, this.#world.tools)),
+        ...(await this.#asked(
+          resolvePackages(all, this.arch, packages, this.#kept('packages'), lower, this.#world.tools),
+        )),
       }
     }
     const sources = all.kind === 'apt' ? all.sources : all.repositories
@@ -220,19 +237,21 @@ export class Draft {
     this.add(packagesStage(all, this.arch, packages, this.#packages, added, this.#world.tools))
   }
 
-  #repositories(packaging: Packaging): (AptSource | DnfRepository)[] {
-    return Object.entries(this.#recipe.repositories).map(([name, repository]) => {
-      if (repository.key === undefined && repository.trusted !== true)
-        throw new MusterError('RECIPE_INVALID', `images/${this.#name}/image.yaml: repositories.${name}: has no key`, {
+  async #repositories(packaging: Packaging): Promise<(AptSource | DnfRepository)[]> {
+    const found: (AptSource | DnfRepository)[] = []
+    for (const [name, repository] of Object.entries(this.#recipe.repositories)) {
+      const here = `images/${this.#name}/image.yaml: repositories.${name}`
+      const key = repository.key === undefined ? undefined : join(this.#recipeDir, repository.key)
+      if (key === undefined && repository.trusted !== true)
+        throw new MusterError('RECIPE_INVALID', `${here}: has no key`, {
           hint: 'give the key that signs it with key:, or say trusted: true',
         })
-      const common = {
-        name,
-        urls: [repository.url],
-        ...(repository.key !== undefined && { key: join(this.#recipeDir, repository.key) }),
-      }
-      return packaging.kind === 'dnf' ? common : aptSource(common, repository)
-    })
+      if (key !== undefined && !(await exists(key)))
+        throw new MusterError('RECIPE_INVALID', `${here}.key: there is no ${repository.key} beside the recipe`)
+      const common = { name, urls: [repository.url], ...(key !== undefined && { key }) }
+      found.push(packaging.kind === 'dnf' ? common : aptSource(common, repository))
+    }
+    return found
   }
 
   /** Of a base that came as a whole: what its own files say. */
