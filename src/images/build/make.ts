@@ -102,7 +102,7 @@ export class LayerMaker {
     }
     try {
       await stage.make(stageWork)
-      await cleanLayer(upper)
+      if (stage.isKeptWhole !== true) await cleanLayer(upper)
       return await layers.keep(stage.key, upper, stage.time, signal)
     } catch (error) {
       if (!signal.aborted && lower.length > 0) await this.#options.onFailure?.(stageWork, stage)
