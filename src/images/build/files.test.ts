@@ -266,7 +266,7 @@ describe('a template', () => {
   })
 
   test.each<readonly [string, string, string]>([
-    ['a name nobody defined', 'a={{ vars.zzz }}\n', 'undefined value'],
+    ['a name nobody defined', 'a={{ vars.zzz }}\n', 'vars.zzz is not defined'],
     ['one that does not read', '{% if %}\n', 'syntax error: '],
   ])('%s is told with the file', async (_, text, why) => {
     expect(await failureOf(() => rendered(text, { vars: {} }))).toContain(`TEMPLATE_INVALID: recipe/conf.j2: ${why}`)

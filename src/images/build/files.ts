@@ -18,6 +18,7 @@ import { type SymlinkEntry, compareNames, parentOf } from '../../lib/tree/entry.
 import type { Plain } from '../../site/paths.ts'
 import { whyTakenOut } from '../../site/leftovers.ts'
 import type { Recipe } from '../../site/recipe.ts'
+import { undefinedIn } from '../../site/render-recipe.ts'
 import { type MergedTree, resolveIn } from '../layers/merge.ts'
 import { makeLayerDirectory } from './clean.ts'
 import { digestOfFiles } from './inputs.ts'
@@ -143,13 +144,13 @@ function rendered(
   context: Plain,
   source: string,
 ): string {
+  const text = content.toString('utf8')
   try {
-    return renderer.renderText(content.toString('utf8'), context)
+    return renderer.renderText(text, context)
   } catch (error) {
     if (!(error instanceof MusterError)) throw error
-    throw new MusterError('TEMPLATE_INVALID', `${source.split('/').slice(-2).join('/')}: ${error.message}`, {
-      cause: error,
-    })
+    const why = undefinedIn(error, text, context)?.message ?? error.message
+    throw new MusterError('TEMPLATE_INVALID', `${source.split('/').slice(-2).join('/')}: ${why}`, { cause: error })
   }
 }
 
