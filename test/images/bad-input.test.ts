@@ -69,7 +69,7 @@ async function nothingTouched(): Promise<void> {
 describe('a recipe', () => {
   it.each([
     ['with a key nobody knows', `${FROM}package: [x]\n`, 'images/bad/image.yaml:3:1: '],
-    ['with two bases', 'from: { directory: /, tar: x }\n', 'has directory and tar: it must name one base'],
+    ['with two bases', 'from: { directory: /, tar: x }\n', 'has tar and directory: it must name one base'],
     ['without a base', 'packages: [x]\n', 'from'],
     ['with a step that is two', `${FROM}steps: [{ run: a, script: b }]\n`, 'has run and script: a step is one of'],
     ['with a step that is none', `${FROM}steps: [{ name: a }]\n`, 'does nothing: a step is one of'],

@@ -120,9 +120,12 @@ describe('a build that is killed while it', () => {
     const big = 'head -c 12000000 /dev/urandom >/big'
     await lab.recipe('erofs', `from: { directory: ../../../root }\noutputs: [erofs]\nsteps: [{ run: ${big} }]\n`)
     const watcher = watch(lab.path('data/images/tmp'))
-    const begun = once(watcher, 'change') as Promise<[string, string]>
+    // Once the program writes it runs; before, there is only the empty file that it is given.
+    const writes = new Promise<string>(resolve =>
+      watcher.on('change', (event, file) => event === 'change' && resolve(String(file))),
+    )
     await using program = lab.start(['image', 'build', 'erofs'])
-    const [, file] = await begun
+    const file = await writes
     watcher.close()
     program.child.kill('SIGKILL')
     await program.ended
