@@ -1,6 +1,6 @@
 import { join, resolve } from 'node:path'
 import { MusterError } from '../lib/errors.ts'
-import { type ImageStore, openImageStore } from '../images/store/store.ts'
+import { type ImageStore, openImageStore, peekImageStore } from '../images/store/store.ts'
 import type { Io } from './io.ts'
 
 export interface DataOption {
@@ -13,10 +13,15 @@ export const dataDir = (io: Io, options: DataOption): string =>
   resolve(io.cwd, options.data ?? io.env['MUSTER_DATA'] ?? DEFAULT_DATA)
 
 /** The images of a data directory, which a server may be using at the same time. */
-export async function imageStore(io: Io, options: DataOption): Promise<ImageStore> {
+export const imageStore = (io: Io, options: DataOption): Promise<ImageStore> => usable(io, options, openImageStore)
+
+/** The same for commands that only read: they make nothing, whatever the name of the directory. */
+export const imagesToRead = (io: Io, options: DataOption): Promise<ImageStore> => usable(io, options, peekImageStore)
+
+async function usable(io: Io, options: DataOption, open: (dir: string) => Promise<ImageStore>): Promise<ImageStore> {
   const dir = dataDir(io, options)
   try {
-    return await openImageStore(join(dir, 'images'))
+    return await open(join(dir, 'images'))
   } catch (error) {
     throw new MusterError('FILE_UNWRITABLE', `the data directory ${dir} cannot be used`, {
       cause: error,

@@ -9,8 +9,11 @@ describe('duration', () => {
     [0.4, '0.4 s'],
     [12.34, '12.3 s'],
     [99.9, '99.9 s'],
+    [99.96, '1 min 40 s'],
     [100, '1 min 40 s'],
+    [119.6, '2 min 0 s'],
     [125.4, '2 min 5 s'],
+    [3599.7, '60 min 0 s'],
     [3600, '60 min 0 s'],
   ])('%d seconds are %s', (seconds, words) => {
     expect(duration(seconds)).toBe(words)

@@ -65,8 +65,10 @@ export function ago(time: string, now: Date): string {
 
 /** 0.4 s, 12.3 s, 2 min 5 s */
 export function duration(seconds: number): string {
-  if (seconds < 100) return `${seconds.toFixed(1)} s`
-  return `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`
+  // 99.95 would be shown as 100.0.
+  if (seconds < 99.95) return `${seconds.toFixed(1)} s`
+  const whole = Math.round(seconds)
+  return `${Math.floor(whole / 60)} min ${whole % 60} s`
 }
 
 export const plural = (count: number, word: string): string =>

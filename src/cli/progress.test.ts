@@ -172,6 +172,27 @@ describe('on a terminal', () => {
     progress[Symbol.dispose]()
   })
 
+  test('what failed is told by its name and its own time when they give it back', () => {
+    const { io, progress, clock } = make(TERMINAL)
+    progress.begin('base', 'packages')
+    clock.seconds += 3
+    progress.pause()
+    clock.seconds += 600
+    progress.end('failed')
+    expect(screen(io.said.stderr)).toBe('base\n  packages                      failed after 3.0 s\n')
+    progress[Symbol.dispose]()
+  })
+
+  test('after a stage the last line it printed is gone', () => {
+    const { io, progress } = make(TERMINAL)
+    progress.begin('base', 'packages')
+    progress.output(Buffer.from('Unpacking bash\n'))
+    progress.end('made')
+    tick()
+    expect(screen(io.said.stderr)).toBe('base\n  packages                      0.0 s\n')
+    progress[Symbol.dispose]()
+  })
+
   test('at the end the line is gone and nothing moves any more', () => {
     const { io, progress } = make(TERMINAL)
     progress.begin('base', 'packages')

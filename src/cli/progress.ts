@@ -19,6 +19,8 @@ export class Progress implements BuildReport, Disposable {
   #since = 0
   #line = ''
   #isShown = false
+  /** When somebody else got the terminal: what is going on is theirs, and so is the time. */
+  #pausedAt: number | undefined
 
   constructor(io: Io, log: (chunk: Buffer | string) => void = () => {}, now: () => number = () => performance.now()) {
     this.#io = io
@@ -35,6 +37,7 @@ export class Progress implements BuildReport, Disposable {
     this.#title = title
     this.#since = this.#now()
     this.#line = ''
+    this.#pausedAt = undefined
     this.#log(`=== ${image}: ${title}\n`)
   }
 
@@ -53,18 +56,18 @@ export class Progress implements BuildReport, Disposable {
   }
 
   end(how: 'made' | 'cached' | 'failed'): void {
-    const seconds = (this.#now() - this.#since) / 1000
+    const seconds = ((this.#pausedAt ?? this.#now()) - this.#since) / 1000
     const outcome =
       how === 'cached' ? 'cached' : how === 'failed' ? `failed after ${duration(seconds)}` : duration(seconds)
     this.#log(`=== ${this.#image}: ${this.#title}: ${outcome}\n`)
     this.#write(`  ${this.#title.padEnd(WIDTH)}  ${outcome}\n`)
     this.#title = ''
+    this.#line = ''
   }
 
-  /** Leaves the terminal to somebody else until the next stage. */
+  /** Leaves the terminal to somebody else until the stage ends. */
   pause(): void {
-    this.#title = ''
-    this.#line = ''
+    this.#pausedAt = this.#now()
     this.#clear()
   }
 
@@ -74,7 +77,7 @@ export class Progress implements BuildReport, Disposable {
   }
 
   #show(): void {
-    if (this.#title === '' && this.#line === '') return
+    if (this.#pausedAt !== undefined || (this.#title === '' && this.#line === '')) return
     const seconds = (this.#now() - this.#since) / 1000
     // oxlint-disable-next-line no-control-regex
     const shown = this.#line.replaceAll(/[\u0000-\u001F\u007F-\u009F]+/g, ' ')

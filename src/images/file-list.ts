@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { promisify } from 'node:util'
 import { zstdCompress, zstdDecompress } from 'node:zlib'
+import { z } from 'zod'
 import { MusterError } from '../lib/errors.ts'
 import type { Entry } from '../lib/tree/entry.ts'
 import { type Digest, type Manifest, artefactOf } from './manifest.ts'
@@ -24,13 +25,45 @@ const MAX_BYTES = 2 ** 31
 export async function readFileList(store: ImageStore, manifest: Manifest): Promise<Entry[]> {
   const artefact = artefactOf(manifest, 'files')
   if (artefact === undefined) throw new MusterError('IMAGE_INCOMPLETE', `image ${manifest.name} has no list of files`)
-  const text = await decompress(await store.read(artefact.sha256, MAX_BYTES), { maxOutputLength: MAX_BYTES })
-  const entries = text
-    .toString('utf8')
-    .split('\n')
-    .filter(line => line !== '')
-    .map(line => JSON.parse(line) as Entry)
-  if (fileListDigest(entries) !== manifest.tree)
-    throw new MusterError('IMAGE_DAMAGED', `the list of files of ${manifest.name} is not the one its manifest names`)
-  return entries
+  const packed = await store.read(artefact.sha256, MAX_BYTES)
+  const text = await decompress(packed, { maxOutputLength: MAX_BYTES }).catch((error: unknown) => {
+    throw damaged(manifest, 'cannot be read', error)
+  })
+  if (`sha256:${createHash('sha256').update(text).digest('hex')}` !== manifest.tree)
+    throw damaged(manifest, 'is not the one its manifest names')
+  const lines = text.toString('utf8').split('\n')
+  return lines.flatMap((line, at) => (line === '' ? [] : [entryIn(line, at + 1, manifest)]))
 }
+
+function entryIn(line: string, number: number, manifest: Manifest): Entry {
+  try {
+    const entry: unknown = JSON.parse(line)
+    ListedEntry.parse(entry)
+    return entry as Entry
+  } catch (error) {
+    throw damaged(manifest, `is damaged in line ${number}`, error)
+  }
+}
+
+const damaged = (manifest: Manifest, what: string, cause?: unknown): MusterError =>
+  new MusterError('IMAGE_DAMAGED', `the list of files of ${manifest.name} ${what}`, { cause })
+
+/** Whoever made the image may not be a friend: files are looked up below a directory by these paths. */
+const Path = z.string().refine(path => path === '' || path.split('/').every(isPlainName), 'is not a path inside')
+const isPlainName = (name: string): boolean => !['', '.', '..'].includes(name) && !name.includes('\0')
+const Count = z.int().min(0)
+const common = {
+  path: Path,
+  mode: z.int().min(0).max(0o7777),
+  uid: Count,
+  gid: Count,
+  mtime: z.int(),
+  xattrs: z.record(z.string(), z.base64()).optional(),
+}
+const sha256 = z.string().regex(/^[0-9a-f]{64}$/)
+const ListedEntry = z.discriminatedUnion('type', [
+  z.strictObject({ ...common, type: z.literal('directory') }),
+  z.strictObject({ ...common, type: z.literal('file'), size: Count, sha256, linkTo: Path.optional() }),
+  z.strictObject({ ...common, type: z.literal('symlink'), target: z.string() }),
+  z.strictObject({ ...common, type: z.enum(['char', 'block', 'fifo', 'socket']), major: Count, minor: Count }),
+])

@@ -122,6 +122,23 @@ describe('what was built elsewhere', () => {
     expect(other.created).toBe(CREATED)
   })
 
+  test('the list of files of a squashfs says all that is in it, also what other images are cleaned of', async () => {
+    await using temporary = await makeStore()
+    const { store } = temporary
+    const dir = await temporaryDir()
+    await writeFiles(join(dir, 'root'), {
+      'etc/machine-id': 'abc\n',
+      'etc/ssh/ssh_host_rsa_key': 'k',
+      'etc/motd': 'hi\n',
+    })
+    await exec('mksquashfs', [join(dir, 'root'), join(dir, 's'), '-quiet', '-no-progress'])
+    const { manifest } = await importAs(store, 'tiny', { kind: 'squashfs', path: join(dir, 's') })
+    const listed = (await readFileList(store, manifest)).flatMap(one =>
+      one.type === 'file' ? [`${one.path} ${one.size}`] : [],
+    )
+    expect(listed).toEqual(['etc/machine-id 4', 'etc/motd 3', 'etc/ssh/ssh_host_rsa_key 1'])
+  })
+
   test('a squashfs is taken as it is, byte for byte', async () => {
     await using world = await makeStore()
     const { store } = world

@@ -146,7 +146,9 @@ async function squashfsBase(file: string): Promise<PinnedBase> {
     pin: () => Promise.resolve(sha256),
     stage: () => ({
       title: 'from squashfs',
-      inputs: { squashfs: sha256 },
+      inputs: { squashfs: sha256, isKeptWhole: true },
+      // The squashfs becomes part of the image as it is; the list of files says what is in it.
+      isKeptWhole: true,
       make: ({ upper, sandbox }) => unpackSquashfs(file, upper, sandbox),
     }),
   }

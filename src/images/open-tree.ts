@@ -25,7 +25,7 @@ export async function openTree(store: ImageStore, manifest: Manifest, signal: Ab
   const root = join(work.path, 'root')
   try {
     await mkdir(root)
-    await unpackSquashfs(store.pathOf(squashfs.sha256), root, { signal })
+    await unpackSquashfs(store.pathOf(squashfs.sha256), root, { signal }, `image ${manifest.name}`)
   } catch (error) {
     await work[Symbol.asyncDispose]()
     throw error

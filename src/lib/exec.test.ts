@@ -95,6 +95,12 @@ describe('a command that fails', () => {
     )
   })
 
+  test('one that should run in a directory that is not there', async () => {
+    expect((await failureOf(exec('true', [], { cwd: '/nowhere' }))).message).toBe(
+      'true: there is no directory /nowhere',
+    )
+  })
+
   test('one that is ended by a signal', async () => {
     expect((await failureOf(sh('kill -KILL $$'))).message).toBe("sh -c 'kill -KILL $$': was ended by SIGKILL")
   })

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import type { Writable } from 'node:stream'
 import { execa, type Options } from 'execa'
 import { MusterError } from './errors.ts'
@@ -68,7 +69,7 @@ export async function exec(command: string, args: readonly string[], options: Ex
   const result = await child
   const exitCode = result.exitCode ?? -1
   if (exitCode !== 0 && !options.allow?.includes(exitCode)) {
-    throw new MusterError('EXEC_FAILED', `${quoteCommand(command, args)}: ${reasonOf(result)}`, {
+    throw new MusterError('EXEC_FAILED', `${quoteCommand(command, args)}: ${reasonOf(result, options.cwd)}`, {
       details: tail(text(last) || text(result.stderr) || text(result.stdout)),
     })
   }
@@ -91,12 +92,16 @@ export function quoteCommand(command: string, args: readonly string[]): string {
     .join(' ')
 }
 
-function reasonOf(result: {
-  timedOut: boolean
-  signal?: string | undefined
-  exitCode?: number | undefined
-  code?: string | undefined
-}): string {
+interface Outcome {
+  readonly timedOut: boolean
+  readonly signal?: string | undefined
+  readonly exitCode?: number | undefined
+  readonly code?: string | undefined
+}
+
+function reasonOf(result: Outcome, cwd: string | undefined): string {
+  // The same code where the directory it should run in is missing.
+  if (result.code === 'ENOENT' && cwd !== undefined && !existsSync(cwd)) return `there is no directory ${cwd}`
   if (result.code === 'ENOENT') return 'is not installed'
   if (result.timedOut) return 'took too long and was stopped'
   if (result.signal !== undefined) return `was ended by ${result.signal}`

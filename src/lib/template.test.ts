@@ -51,6 +51,7 @@ test.each([
   ['a {{ vars.rack }} {{ name }}', [['vars', 'rack'], ['name']]],
   ["{{ '10.0.0.0' | ip_add(index) }}", [['index']]],
   ["{{ interfaces['prov'].mac }}", [['interfaces', 'prov', 'mac']]],
+  ['{{ a is defined and b is not none }}', [['a'], ['and'], ['b']]],
   ['plain words', []],
 ])('referencedPaths(%s)', (template, expected) => {
   expect(referencedPaths(template)).toEqual(expected)

@@ -13,6 +13,8 @@ import { addToAddress } from './ip.ts'
 export interface Renderer {
   /** Throws MusterError TEMPLATE_INVALID. */
   render(template: string, context: Readonly<Record<string, unknown>>): unknown
+  /** Of a whole file: always text, with every newline it has. */
+  renderText(template: string, context: Readonly<Record<string, unknown>>): string
 }
 
 /** Steps one template may take: thousands of times what a value needs, a blink of time. */
@@ -54,17 +56,28 @@ export function createRenderer(): Renderer {
       : plain(environment.evalExpr(expression, context))
   }
 
+  const explained = <Value>(work: () => Value): Value => {
+    failure = undefined
+    try {
+      const value = work()
+      if (failure !== undefined) throw failure
+      return value
+    } catch (error) {
+      throw new MusterError('TEMPLATE_INVALID', reasonOf(failure ?? error), { cause: error })
+    }
+  }
+
   return {
-    render(template, context) {
-      failure = undefined
-      try {
-        const value = evaluate(template, context)
-        if (failure !== undefined) throw failure
-        return value
-      } catch (error) {
-        throw new MusterError('TEMPLATE_INVALID', reasonOf(failure ?? error), { cause: error })
-      }
-    },
+    render: (template, context) => explained(() => evaluate(template, context)),
+    renderText: (template, context) =>
+      explained(() => {
+        environment.keepTrailingNewline = true
+        try {
+          return environment.renderStr(template, context)
+        } finally {
+          environment.keepTrailingNewline = false
+        }
+      }),
   }
 }
 
@@ -82,14 +95,32 @@ export function referencedPaths(template: string): string[][] {
   return found
 }
 
-/** Texts, filters (`| name`), and paths (`a.b['c']`): in this order, so that no name is found inside a text. */
-const TOKENS = /'[^']*'|"[^"]*"|(\|\s*\w+)|((?<![\w.])[A-Za-z_]\w*(?:\.[A-Za-z_]\w*|\[\s*(?:'[^']*'|"[^"]*")\s*\])*)/g
+/** Texts, filters (`| name`), tests (`is name`), and paths (`a.b['c']`): in this order, so that no name is found inside a text. */
+const TOKENS =
+  /'[^']*'|"[^"]*"|(\|\s*\w+|(?<![\w.])is\s+(?:not\s+)?\w+)|((?<![\w.])[A-Za-z_]\w*(?:\.[A-Za-z_]\w*|\[\s*(?:'[^']*'|"[^"]*")\s*\])*)/g
 
 const pathOf = (text: string): string[] =>
   [...text.matchAll(/[A-Za-z_]\w*|'([^']*)'|"([^"]*)"/g)].map(([name, single, double]) => single ?? double ?? name)
 
+/** Of a template that could not be rendered because something is not defined: what that is. */
+export function undefinedPath(template: string, context: Readonly<Record<string, unknown>>): string[] | undefined {
+  const own = namesOfItsOwn(template)
+  return referencedPaths(template).find(path => !own.has(path[0] ?? '') && valueIn(context, path) === undefined)
+}
+
+/** The value at a path of a context: vars, then rack. */
+export function valueIn(context: unknown, path: readonly string[]): unknown {
+  let value = context
+  for (const key of path)
+    value =
+      typeof value === 'object' && value !== null && !Array.isArray(value) && Object.hasOwn(value, key)
+        ? (value as Record<string, unknown>)[key]
+        : undefined
+  return value
+}
+
 /** Words of the language, and what a template itself defines in a loop or with `set`: these are not looked up anywhere. */
-export function namesOfItsOwn(template: string): Set<string> {
+function namesOfItsOwn(template: string): Set<string> {
   const defined = [...template.matchAll(/\{%-?\s*(?:for|set)\s+([\w\s,]+?)\s*(?:\bin\b|=)/g)]
   return new Set([...KEYWORDS, ...defined.flatMap(match => match[1]?.split(/[\s,]+/) ?? [])])
 }

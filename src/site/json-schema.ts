@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { bases } from './recipe.ts'
+import { KIND, bases } from './recipe.ts'
 import { type FileKind, fileSchemas } from './schema.ts'
 
 type JsonSchema = Record<string, unknown>
@@ -8,10 +8,11 @@ type JsonSchema = Record<string, unknown>
 export function inputSchema(kind: FileKind): JsonSchema {
   const json = toJson(fileSchemas[kind])
   if (kind !== 'image') return json
-  // `from` is a record with checks of its own, which JSON Schema cannot see: its kinds are told here.
+  // `from` has checks of its own, which JSON Schema cannot see: they are told here.
   const properties = json['properties'] as Record<string, JsonSchema>
   const kinds = Object.fromEntries(Object.entries(bases).map(([name, schema]) => [name, withShorthand(toJson(schema))]))
-  const from = { ...properties['from'], type: 'object', properties: kinds, minProperties: 1, maxProperties: 1 }
+  const names = { propertyNames: { type: 'string', pattern: KIND.source }, minProperties: 1, maxProperties: 1 }
+  const from = { ...properties['from'], type: 'object', properties: kinds, ...names }
   return withTemplates({ ...json, properties: { ...properties, from } })
 }
 

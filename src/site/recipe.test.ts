@@ -99,7 +99,7 @@ describe('what an image starts from', () => {
     [
       'a base of ours and one of the site’s',
       'from:\n  nix: 1\n  image: other\n',
-      '2:3: from: has nix and image: it must name one base',
+      '2:3: from: has image and nix: it must name one base',
     ],
     ['a name no file has', 'from: { Debian: bookworm }\n', '1:9: from.Debian: is not a kind of base'],
     ['Debian without a suite', 'from:\n  debian: { components: [main] }\n', '2:3: from.debian.suite: is missing'],
@@ -130,6 +130,13 @@ describe('what an image starts from', () => {
       'from: { debian: { suite: a, zzz: b } }\n',
       '1:29: from.debian.zzz: unknown key',
     ],
+    [
+      'a key of Debian’s with a letter too few',
+      'from: { debian: { suite: a, mirror: [http://a] } }\n',
+      '1:29: from.debian.mirror: unknown key — did you mean mirrors?',
+    ],
+    ['an archive as a number', 'from: { tar: 12 }\n', '1:14: from.tar: must be text: write it in quotes'],
+    ['a suite as a number', 'from: { debian: 12 }\n', '1:9: from.debian.suite: must be text: write it in quotes'],
     ['dnf without a release', 'from: { dnf: { family: suse } }\n', '1:9: from.dnf.release: is missing'],
     [
       'a family nobody knows',
@@ -173,8 +180,14 @@ describe('how large the root may be', () => {
     ['less than nothing', more('limits: { size: -5 GB }\n'), '2:17: limits.size: is not a size such as 900 MB or 2 GB'],
     ['an unknown unit', more('limits: { size: 5 GX }\n'), '2:17: limits.size: is not a size such as 900 MB or 2 GB'],
     ['nothing', more('limits: { size: 0 }\n'), '2:17: limits.size: must be at least 1'],
+    ['nothing, with its unit', more('limits: { size: 0 B }\n'), '2:17: limits.size: must be at least 1'],
     ['half a byte', more('limits: { size: 0.5 }\n'), '2:17: limits.size: must be a whole number'],
     ['a limit of something else', more('limits: { files: 10 }\n'), '2:11: limits.files: unknown key'],
+    [
+      'a limit with a letter too few',
+      more('limits: { siz: 1 GB }\n'),
+      '2:11: limits.siz: unknown key — did you mean size?',
+    ],
     ['no map', more('limits: 2 GB\n'), '2:9: limits: must be a map'],
   ])
 })
@@ -257,6 +270,21 @@ describe('steps', () => {
       '4:19: steps.0.env.NOT-OK: is not the name of an environment variable',
     ],
     [
+      'a variable without a value',
+      more('steps:\n  - run: a\n    env: { A: ~ }\n'),
+      '4:15: steps.0.env.A: must be text',
+    ],
+    [
+      'a variable that is a list',
+      more('steps:\n  - run: a\n    env: { A: [1, 2] }\n'),
+      '4:15: steps.0.env.A: must be text',
+    ],
+    [
+      'a key with two letters swapped',
+      more('steps:\n  - run: a\n    nmae: b\n'),
+      '4:5: steps.0.nmae: unknown key — did you mean name?',
+    ],
+    [
       'a name that does not fit on a line',
       more(`steps:\n  - run: a\n    name: ${'a'.repeat(61)}\n`),
       '4:11: steps.0.name: must be at most 60',
@@ -306,6 +334,11 @@ describe('packages and repositories', () => {
       '2:48: repositories.extra.key: is not a path inside the folder of the recipe',
     ],
     [
+      'a key with a letter too few',
+      more('repositories: { extra: { url: "http://a", truste: true } }\n'),
+      '2:43: repositories.extra.truste: unknown key — did you mean trusted?',
+    ],
+    [
       'trust in words',
       more('repositories: { extra: { url: "http://a", trusted: yes-please } }\n'),
       '2:52: repositories.extra.trusted: must be true or false',
@@ -339,6 +372,16 @@ describe('files', () => {
       more('files: { /etc/motd: ../motd }\n'),
       '2:21: files./etc/motd: is not a path inside the folder of the recipe',
     ],
+    [
+      'a key that no image carries',
+      more('files: { /etc/munge/munge.key: key }\n'),
+      "2:10: files./etc/munge/munge.key: is taken out of every image: it is a secret, or must be each machine's own",
+    ],
+    [
+      'a place that every image is cleaned of',
+      more('files: { /tmp/deep/a: a }\n'),
+      '2:10: files./tmp/deep/a: is taken out of every image, as all logs, caches, locks and temporary files are',
+    ],
     ['no source', more('files:\n  /etc/motd: { mode: "0600" }\n'), '3:3: files./etc/motd.source: is missing'],
     [
       'a mode as a number',
@@ -356,6 +399,11 @@ describe('files', () => {
       '2:34: files./m.owner: is not a user or group name',
     ],
     ['an unknown key', more('files: { /m: { source: m, zzz: 1 } }\n'), '2:27: files./m.zzz: unknown key'],
+    [
+      'a key with a letter too few',
+      more('files: { /m: { source: m, onwer: a } }\n'),
+      '2:27: files./m.onwer: unknown key — did you mean owner?',
+    ],
   ])
 })
 
@@ -375,6 +423,11 @@ describe('the kernel', () => {
       '2:32: kernel.modules.1: is not the name of a kernel module',
     ],
     ['a word twisted', more('kernel: { versoin: x }\n'), '2:11: kernel.versoin: unknown key — did you mean version?'],
+    [
+      'a version as a number',
+      more('kernel: { version: 6.1 }\n'),
+      '2:20: kernel.version: must be text: write it in quotes',
+    ],
     ['a version without a letter', more('kernel: { version: "" }\n'), '2:20: kernel.version: must not be empty'],
   ])
 })

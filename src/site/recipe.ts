@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { parseSize } from '../lib/size.ts'
+import { whyTakenOut } from './leftovers.ts'
 import { EnvName, FileMode, FileTarget, Name, PackageName, UserName, text } from './values.ts'
 
 /**
@@ -16,7 +17,12 @@ const Size = z
   .union([z.int().min(1), z.string()])
   .transform(size => parseSize(size))
   .refine(size => size !== undefined, 'is not a size such as 900 MB or 2 GB')
+  .refine(size => size !== 0, 'must be at least 1')
   .transform(size => size ?? 0)
+/** What could not stay there is no place for a file. */
+const Place = FileTarget.refine(target => whyTakenOut(target) === undefined, {
+  error: ({ input }) => whyTakenOut(String(input)) ?? '',
+})
 const Glob = text(
   /^(locales|documentation|caches|\/[^\0]*)$/,
   'is not locales, documentation, caches or a path such as /usr/share/icons',
@@ -67,24 +73,35 @@ export const bases = {
 } as const
 export type BaseKind = keyof typeof bases
 
+export const KIND = /^[a-z][a-z0-9_-]*$/
+
 const From = z
-  .record(z.string().regex(/^[a-z][a-z0-9_-]*$/, 'is not a kind of base'), z.unknown())
+  .object({
+    debian: bases.debian.optional(),
+    dnf: bases.dnf.optional(),
+    oci: bases.oci.optional(),
+    tar: bases.tar.optional(),
+    directory: bases.directory.optional(),
+    image: bases.image.optional(),
+  } satisfies Record<BaseKind, z.ZodType>)
+  .catchall(z.unknown())
   .superRefine((from, context) => {
     const kinds = Object.keys(from)
     if (kinds.length !== 1) {
       const what = kinds.length === 0 ? 'is empty' : `has ${kinds.join(' and ')}`
       context.addIssue({ code: 'custom', message: `${what}: it must name one base` })
     }
-    for (const kind of kinds) {
-      if (!Object.hasOwn(bases, kind)) continue
-      const parsed = bases[kind as BaseKind].safeParse(from[kind])
-      for (const issue of parsed.error?.issues ?? []) context.addIssue({ ...issue, path: [kind, ...issue.path] })
-    }
+    for (const kind of kinds.filter(name => !KIND.test(name)))
+      context.addIssue({
+        code: 'invalid_key',
+        origin: 'record',
+        path: [kind],
+        issues: [{ code: 'custom', path: [], message: 'is not a kind of base' }],
+      })
   })
   .transform((from): Base => {
-    const [kind = '', value] = Object.entries(from)[0] ?? []
-    if (!Object.hasOwn(bases, kind)) return { kind: 'own', name: kind, settings: value }
-    return { kind, settings: bases[kind as BaseKind].safeParse(value).data } as Base
+    const [kind = '', settings] = Object.entries(from)[0] ?? []
+    return (Object.hasOwn(bases, kind) ? { kind, settings } : { kind: 'own', name: kind, settings }) as Base
   })
 
 export type Base =
@@ -112,10 +129,16 @@ const RecipeFile = z.union([
   }),
 ])
 
+// A NUL would end the value in the middle.
+const EnvValue = z
+  .union([z.string(), z.number(), z.boolean()])
+  .transform(String)
+  .refine(value => !value.includes('\0'), 'must not hold a NUL byte')
+
 const common = {
   name: z.string().min(1).max(60).optional().describe('How it is called in the output.'),
   network: z.boolean().default(false).describe('Whether it may reach the network; what it fetches is not locked.'),
-  env: z.record(EnvName, z.coerce.string()).default({}).describe('Environment variables.'),
+  env: z.record(EnvName, EnvValue).default({}).describe('Environment variables.'),
 }
 
 const Step = z
@@ -159,7 +182,7 @@ export const Recipe = z.strictObject({
   repositories: z.record(Name, Repository).default({}).describe('Package repositories by name.'),
   packages: z.array(PackageName).default([]).describe('Packages to install, with what they depend on.'),
   files: z
-    .record(FileTarget, RecipeFile)
+    .record(Place, RecipeFile)
     .default({})
     .describe('Target path → file or folder beside the recipe; *.j2 are templates.'),
   steps: z.array(Step).default([]).describe('What is done next, in this order.'),

@@ -110,10 +110,11 @@ steps:
   })
 
   test('variables for a playbook are rendered too: only the vars on top are not', async () => {
-    const { recipe } = await recipeIn(
+    const { recipe, usesVars } = await recipeIn(
       base('vars: { a: 1 }\nsteps: [{ ansible: a/play.yaml, vars: { x: "{{ vars.a }}" } }]\n'),
     )
     expect(recipe.steps[0]?.vars).toEqual({ x: 1 })
+    expect(usesVars).toBe(true)
   })
 
   test('keys are left as they are', async () => {
@@ -125,7 +126,7 @@ steps:
 describe('templates that fail', () => {
   test('a name that nobody defines, where it stands', async () => {
     expect(await problemsOf(base('packages:\n  - bash\n  - "{{ vars.editor }}"\n'))).toEqual([
-      `${RECIPE}:4:5: packages.1: one of vars.editor is not defined`,
+      `${RECIPE}:4:5: packages.1: vars.editor is not defined`,
     ])
   })
 
@@ -135,9 +136,27 @@ describe('templates that fail', () => {
         base('arch: "{{ vars.arch }}"\nsteps:\n  - run: "{{ vars.a }}"\n    env: { A: "{{ b }}" }\nzzz: 1\n'),
       ),
     ).toEqual([
-      `${RECIPE}:2:7: arch: one of vars.arch is not defined`,
-      `${RECIPE}:4:10: steps.0.run: one of vars.a is not defined`,
-      `${RECIPE}:5:15: steps.0.env.A: one of b is not defined`,
+      `${RECIPE}:2:7: arch: vars.arch is not defined`,
+      `${RECIPE}:4:10: steps.0.run: vars.a is not defined`,
+      `${RECIPE}:5:15: steps.0.env.A: b is not defined`,
+    ])
+  })
+
+  test.each([
+    ['{{ vars.a if vars.b else vars.c }}', 'vars.b is not defined'],
+    ["{% for x in vars.list %}{{ x }}{{ vars['z'] }}{% endfor %}", 'vars.z is not defined'],
+    ['{{ vars.lsit }}', 'vars.lsit is not defined — did you mean list?'],
+    ['{{ vars.a is string and nmae }}', 'nmae is not defined — did you mean name?'],
+  ])('only what is missing is named: %s', async (template, message) => {
+    expect(
+      await problemsOf(base(`vars: { a: x, list: [1] }\nsteps: [{ run: ${JSON.stringify(template)} }]\n`)),
+    ).toEqual([`${RECIPE}:3:16: steps.0.run: ${message}`])
+  })
+
+  test('the cause behind a value that is used, and not that this value is missing', async () => {
+    const vars = 'vars: { a: "{{ vars.rack }}", rack: "{{ index // 3 }}", other: "{{ index }}" }\n'
+    expect(await problemsOf(base(`${vars}steps: [{ run: "echo {{ vars.a }}" }]\n`))).toEqual([
+      `${RECIPE}:2:31: vars.rack: invalid operation: tried to use // operator on unsupported types none and number`,
     ])
   })
 
@@ -173,10 +192,7 @@ describe('templates that fail', () => {
 
     test('are told where they are defined once they are used', async () => {
       const problems = await problemsOf(base('packages: ["rack{{ vars.rack }}"]\n', racks))
-      expect(problems.map(line => line.split(': ').slice(0, 2).join(': '))).toEqual([
-        `${RECIPE}:2:12: packages.0`,
-        'site.yaml:4:11: vars.rack',
-      ])
+      expect(problems.map(line => line.split(': ').slice(0, 2).join(': '))).toEqual(['site.yaml:4:11: vars.rack'])
     })
 
     test('also when something takes all vars at once', async () => {
@@ -186,7 +202,7 @@ describe('templates that fail', () => {
 
     test('index itself', async () => {
       expect(await problemsOf(base('packages: ["n{{ index }}"]\n'))).toEqual([
-        `${RECIPE}:2:12: packages.0: one of index is not defined`,
+        `${RECIPE}:2:12: packages.0: index is not defined`,
       ])
     })
   })
@@ -233,9 +249,7 @@ describe('where vars come from', () => {
 
   test('a value that is taken away is not defined', async () => {
     const files = base(`${OWN + PACKAGE}group: fast\n`, { 'groups/fast.yaml': 'vars: { level: null }\n' })
-    expect(await problemsOf(files)).toEqual([
-      `${RECIPE}:3:12: packages.0: one of vars.suite, vars.level is not defined`,
-    ])
+    expect(await problemsOf(files)).toEqual([`${RECIPE}:3:12: packages.0: vars.level is not defined`])
   })
 
   test('a value of a group that fails is told in the group', async () => {
@@ -324,7 +338,7 @@ test('every recipe of a site is checked, and no template of one disturbs the oth
   })
   const problems = format(checkRecipes(found))
   expect(problems.slice(0, 2)).toEqual([
-    'images/a/image.yaml:1:14: from.tar: one of vars.a is not defined',
+    'images/a/image.yaml:1:14: from.tar: vars.a is not defined',
     'images/b/image.yaml:1:7: from: is empty: it must name one base',
   ])
   // The words are those of the YAML library.

@@ -1,9 +1,9 @@
 import { MusterError } from '../lib/errors.ts'
 import { didYouMean } from '../lib/suggest.ts'
-import { createRenderer, isTemplate, referencedPaths } from '../lib/template.ts'
+import { createRenderer, isTemplate, referencedPaths, undefinedPath, valueIn } from '../lib/template.ts'
 import type { ListTree, MapTree, Place, Tree } from '../lib/yaml/tree.ts'
 import type { SiteFile } from './files.ts'
-import { type Branch, type Layer, valueAt } from './layers.ts'
+import { type Branch, type Layer, type Value, valueAt } from './layers.ts'
 import { type Plain, isMap } from './paths.ts'
 import type { Problem } from './problems.ts'
 import { Recipe } from './recipe.ts'
@@ -39,10 +39,12 @@ export function readRecipe(site: Site, name: string): SiteRecipe {
     throw new MusterError('RECIPE_UNKNOWN', `there is no recipe ${name}${didYouMean(name, recipeNames(site))}`)
   const tree = file.tree ?? { kind: 'map', entries: new Map(), line: 1, column: 1 }
   const problems: Problem[] = [...file.problems]
-  const context = contextOf(site, file, tree, problems)
-  const rendered = renderMap(tree, context, (place, path, message) =>
-    problems.push({ file: file.path, line: place.line, column: place.column, path, message }),
-  )
+  const { context, broken } = contextOf(site, file, tree, problems)
+  const rendered = renderMap(tree, context, (place, path, message, missing) => {
+    // What is wrong with a value it uses has been told: that is the cause.
+    if (!broken.has(missing?.slice(0, 2).join('.') ?? ''))
+      problems.push({ file: file.path, line: place.line, column: place.column, path, message })
+  })
   if (problems.length === 0) problems.push(...validateTree(file.path, rendered, Recipe))
   const parsed = problems.length === 0 ? Recipe.safeParse(plainOf(rendered)) : undefined
   return {
@@ -50,7 +52,7 @@ export function readRecipe(site: Site, name: string): SiteRecipe {
     file: file.path,
     context,
     problems,
-    usesVars: templatesIn(tree).length > 0,
+    usesVars: templatesOf(tree).length > 0,
     ...(parsed?.data && { recipe: parsed.data }),
     placeOf: path => treeAt(rendered, path) ?? { line: 1, column: 1 },
   }
@@ -91,7 +93,13 @@ function baseCircle(name: string, recipes: ReadonlyMap<string, SiteRecipe>): str
 const baseOf = (recipe: SiteRecipe | undefined): string | undefined =>
   recipe?.recipe?.from.kind === 'image' ? recipe.recipe.from.settings : undefined
 
-function contextOf(site: Site, file: SiteFile, tree: MapTree, problems: Problem[]): Plain {
+interface Context {
+  readonly context: Plain
+  /** What it should have and could not be worked out: vars.suite. */
+  readonly broken: ReadonlySet<string>
+}
+
+function contextOf(site: Site, file: SiteFile, tree: MapTree, problems: Problem[]): Context {
   const groups = groupsOf(site, file, tree, problems)
   const own = tree.entries.get('vars')
   const recipeLayer: Layer = {
@@ -110,23 +118,24 @@ function contextOf(site: Site, file: SiteFile, tree: MapTree, problems: Problem[
   const facts = { name: file.name, cluster: '', groups, site: site.name, numbers: [], index: undefined }
   const resolved = site.memory.resolver.resolve(root, facts)
   // Values that only make sense for a node (`index`) are none of a recipe's business, unless it uses them.
-  const used = new Set(
-    templatesIn(tree)
-      .flatMap(referencedPaths)
-      .map(path => path.slice(0, 2).join('.')),
-  )
+  const used = usedBy(templatesOf(tree), merged)
   const isUsed = ({ path = '' }: Problem): boolean =>
     used.has('vars') || used.has(path.split('.').slice(0, 2).join('.'))
-  problems.push(
-    ...resolved.problems.filter(isUsed).map(({ file: at, line, column, path, message }) => ({
-      file: at,
-      line,
-      column,
-      message,
-      ...(path !== undefined && { path }),
-    })),
-  )
-  return { vars: withoutSecrets(resolved.value['vars'] ?? {}), name: file.name, site: site.name }
+  const told = resolved.problems.filter(isUsed).map(({ file: at, line, column, path, message }) => ({
+    file: at,
+    line,
+    column,
+    message,
+    ...(path !== undefined && { path }),
+  }))
+  problems.push(...told)
+  const worked = (resolved.value['vars'] ?? {}) as Plain
+  const broken =
+    told.length > 0 && vars?.kind === 'branch' ? [...vars.entries.keys()].filter(name => !(name in worked)) : []
+  return {
+    context: { vars: withoutSecrets(worked), name: file.name, site: site.name },
+    broken: new Set(broken.map(name => `vars.${name}`)),
+  }
 }
 
 /** No secret is ever in an image: to a recipe they do not exist. */
@@ -156,10 +165,33 @@ function groupsOf(site: Site, file: SiteFile, tree: MapTree, problems: Problem[]
 function templatesIn(tree: Tree): string[] {
   if (tree.kind === 'scalar') return typeof tree.value === 'string' && isTemplate(tree.value) ? [tree.value] : []
   if (tree.kind === 'list') return tree.items.flatMap(templatesIn)
-  return [...tree.entries].flatMap(([key, entry]) => (key === 'vars' ? [] : templatesIn(entry.value)))
+  return [...tree.entries.values()].flatMap(entry => templatesIn(entry.value))
 }
 
-type Complain = (place: Place, path: string, message: string) => void
+/** Of a recipe, but not those of the values it brings itself: they only count where they are used. */
+const templatesOf = (recipe: MapTree): string[] =>
+  [...recipe.entries].flatMap(([key, entry]) => (key === 'vars' ? [] : templatesIn(entry.value)))
+
+function templatesBehind(value: Value | undefined): string[] {
+  if (value === undefined) return []
+  if (value.kind === 'branch') return [...value.entries.values()].flatMap(templatesBehind)
+  return [...templatesIn(value.tree), ...templatesBehind(value.appendsTo)]
+}
+
+/** What these templates use, and what that is made of: vars.image, vars.suite. */
+function usedBy(templates: readonly string[], merged: Branch): Set<string> {
+  const used = new Set<string>()
+  const open = [...templates]
+  for (const template of open)
+    for (const path of referencedPaths(template).map(one => one.slice(0, 2))) {
+      if (used.has(path.join('.'))) continue
+      used.add(path.join('.'))
+      if (path.length === 2) open.push(...templatesBehind(valueAt(merged, path)))
+    }
+  return used
+}
+
+type Complain = (place: Place, path: string, message: string, missing?: readonly string[]) => void
 
 function renderMap(tree: MapTree, context: Plain, complain: Complain): MapTree {
   const renderer = createRenderer()
@@ -172,11 +204,8 @@ function renderMap(tree: MapTree, context: Plain, complain: Complain): MapTree {
       return treeOf(renderer.render(node.value, context), node)
     } catch (error) {
       if (!(error instanceof MusterError)) throw error
-      const missing = referencedPaths(node.value).map(reference => reference.join('.'))
-      const message = error.message.startsWith('undefined value')
-        ? `one of ${missing.join(', ')} is not defined`
-        : error.message
-      complain(node, path, message)
+      const missing = undefinedIn(error, node.value, context)
+      complain(node, path, missing?.message ?? error.message, missing?.path)
       return node
     }
   }
@@ -196,6 +225,18 @@ function renderMap(tree: MapTree, context: Plain, complain: Complain): MapTree {
     ),
   })
   return renderEntries(tree, '')
+}
+
+/** vars.suiet is not defined — did you mean suite? Nothing when that is not what went wrong. */
+export function undefinedIn(
+  error: MusterError,
+  template: string,
+  context: Plain,
+): { readonly path: readonly string[]; readonly message: string } | undefined {
+  const path = error.message.startsWith('undefined value') ? undefinedPath(template, context) : undefined
+  if (path === undefined) return undefined
+  const beside = Object.keys(valueIn(context, path.slice(0, -1)) ?? {})
+  return { path, message: `${path.join('.')} is not defined${didYouMean(path.at(-1) ?? '', beside)}` }
 }
 
 /** A plain value as a tree, all of it standing where its template stands. */

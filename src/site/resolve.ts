@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import { MusterError } from '../lib/errors.ts'
 import { didYouMean } from '../lib/suggest.ts'
-import { type Renderer, isTemplate, namesOfItsOwn, referencedPaths } from '../lib/template.ts'
+import { type Renderer, isTemplate, referencedPaths, undefinedPath, valueIn } from '../lib/template.ts'
 import { type Branch, type Leaf, type Origin, type Value, valueAt } from './layers.ts'
 import { type Plain, isMap } from './paths.ts'
 import type { Problem } from './problems.ts'
@@ -243,10 +243,7 @@ class NodeWork {
   }
 
   #undefinedName(template: string, context: Plain): MusterError {
-    const own = namesOfItsOwn(template)
-    const isMissing = (path: readonly string[]): boolean =>
-      !own.has(path[0] ?? '') && valueIn(context, path) === undefined
-    const missing = referencedPaths(template).find(isMissing) ?? ['a name']
+    const missing = undefinedPath(template, context) ?? ['a name']
     if (missing[0] === 'index')
       return new MusterError('TEMPLATE_INVALID', `index is not defined: ${this.#facts.name} has no number in its name`)
     const parent = valueAt(this.#root, missing.slice(0, -1))
@@ -289,9 +286,3 @@ const hasSecret = (value: unknown): boolean =>
 
 const holds = (compiled: Compiled, leaf: FreshLeaf): boolean =>
   compiled === leaf || (compiled.kind === 'branch' && compiled.children.some(([, child]) => holds(child, leaf)))
-
-function valueIn(context: Plain, path: readonly string[]): unknown {
-  let value: unknown = context
-  for (const key of path) value = isMap(value) && Object.hasOwn(value, key) ? value[key] : undefined
-  return value
-}

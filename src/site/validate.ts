@@ -88,9 +88,9 @@ function bestIssues(issue: Issue): Issue[] {
   if (issue.code !== 'invalid_union') return [issue]
   const alternatives = issue.errors.map(errors => errors.flatMap(bestIssues))
   const candidates = alternatives.filter(errors => errors.some(error => error.message !== NO_TEMPLATE))
-  const further = candidates.find(errors =>
-    errors.some(error => error.code !== 'invalid_type' || error.path.length > 0),
-  )
+  const further =
+    candidates.find(errors => errors.some(error => error.path.length > 0)) ??
+    candidates.find(errors => errors.some(error => error.code !== 'invalid_type'))
   return (further ?? candidates[0] ?? []).map(inner => ({ ...inner, path: [...issue.path, ...inner.path] }))
 }
 
@@ -158,8 +158,9 @@ function knownKeys(schema: z.ZodType, path: readonly string[]): string[] {
 }
 
 function expandUnions(schema: z.ZodType): z.ZodType[] {
-  if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable)
+  if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable || schema instanceof z.ZodDefault)
     return expandUnions(schema.unwrap() as z.ZodType)
+  if (schema instanceof z.ZodPipe) return [schema.in, schema.out].flatMap(side => expandUnions(side as z.ZodType))
   if (schema instanceof z.ZodUnion) return schema.options.flatMap(option => expandUnions(option as z.ZodType))
   return [schema]
 }

@@ -97,7 +97,7 @@ describe('an archive with', () => {
     await lab.recipe('evil', 'from: { tar: ../../../evil.tar }\noutputs: [squashfs]\n')
     const ran = await lab.fails('evil')
     expect(ran.status).toBe(1)
-    expect(errorOf(ran)).toBe(message.replace('{}', canary))
+    expect(errorOf(ran)).toBe(`../../../evil.tar: ${message.replace('{}', canary)}`)
     expect(hintOf(ran)).toBe('nothing was unpacked; make the archive anew')
   })
 
@@ -105,7 +105,7 @@ describe('an archive with', () => {
     const layout = lab.path(`layout-${what.replaceAll(' ', '-')}`)
     await writeImage(layout, 'one', [tarBytes([{ name: 'first' }]), tarBytes(withCanary(members))])
     await lab.recipe('evil', `from: { oci: "oci:${layout}" }\noutputs: [squashfs]\n`)
-    expect(errorOf(await lab.fails('evil'))).toBe(message.replace('{}', canary))
+    expect(errorOf(await lab.fails('evil'))).toBe(`oci:${layout}: ${message.replace('{}', canary)}`)
   })
 })
 
@@ -119,17 +119,19 @@ describe('an archive', () => {
 
   it('that is cut off is refused', async () => {
     expect(await fails(tarBytes([{ name: 'a', content: 'x'.repeat(2000) }]).subarray(0, 1024))).toBe(
-      'the archive is cut off after 1024 bytes',
+      '../../../some.tar: the archive is cut off after 1024 bytes',
     )
   })
 
   it('that is cut off inside its compression is refused', async () => {
     const bytes = gzipSync(tarBytes([{ name: 'a', content: String(Math.PI).repeat(5000) }]))
-    expect(await fails(bytes.subarray(0, bytes.length - 20))).toMatch(/cut off|gzip cannot read it/)
+    expect(await fails(bytes.subarray(0, bytes.length - 20))).toMatch(
+      /^\.\.\/\.\.\/\.\.\/some\.tar: .*(cut off|gzip cannot read it)/,
+    )
   })
 
   it('that is none is refused', async () => {
-    expect(await fails(Buffer.alloc(2048, 'no archive '))).toMatch(/checksum/)
+    expect(await fails(Buffer.alloc(2048, 'no archive '))).toMatch(/^\.\.\/\.\.\/\.\.\/some\.tar: .*checksum/)
   })
 })
 
@@ -228,7 +230,9 @@ describe('a container image', () => {
   it('that removes the directory it is unpacked in is refused', async () => {
     const dir = lab.path('whiteout')
     await writeImage(dir, 'one', [tarBytes([{ name: '.wh...' }])])
-    expect(errorOf(await failsFrom(`oci:${dir}`))).toBe('".wh...": it removes the directory it is in, or the one above')
+    expect(errorOf(await failsFrom(`oci:${dir}`))).toBe(
+      `oci:${dir}: ".wh...": it removes the directory it is in, or the one above`,
+    )
   })
 
   it('whose archive writes through a link is refused', async () => {
@@ -238,7 +242,7 @@ describe('a container image', () => {
     ]
     await writeFile(lab.path('evil-oci.tar'), tarBytes(members))
     expect(errorOf(await failsFrom('oci-archive:../../../evil-oci.tar'))).toBe(
-      '"blobs/evil": it would be written through the symbolic link "blobs"',
+      'oci-archive:../../../evil-oci.tar: "blobs/evil": it would be written through the symbolic link "blobs"',
     )
   })
 
@@ -257,7 +261,7 @@ describe('a container image', () => {
 
   it('of a registry that does not answer is an error that names it', async () => {
     const ran = await failsFrom('docker://127.0.0.1:1/tiny:1')
-    expect(errorOf(ran)).toBe('cannot read docker://127.0.0.1:1/tiny:1')
+    expect(errorOf(ran)).toBe('broken: cannot read docker://127.0.0.1:1/tiny:1')
     expect(hintOf(ran)).toBe('check the address and the network, or name another mirror')
   })
 })

@@ -93,6 +93,12 @@ describe('of an image that was built before', () => {
     expect(await lab.cat(built, 'etc/motd')).toBe('welcome to next\n')
   })
 
+  it('a value of the site that no template uses counts nowhere', async () => {
+    const before = await lab.build('top')
+    await writeTree(lab.site, { 'site.yaml': 'site: t\ndefaults: { vars: { channel: next, other: 1 } }\n' })
+    expect(await lab.build('top')).toMatchObject({ digest: before.digest, isUnchanged: true })
+  })
+
   it('a file whose executable bit has changed counts', async () => {
     await chmod(lab.path('site/images/top/motd.j2'), 0o755)
     const { made, built } = await madeBy()

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { watch } from 'node:fs'
-import { readFile, readdir } from 'node:fs/promises'
+import { readFile, readdir, stat } from 'node:fs/promises'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { CTRL_C, MUSTER, type Program, run, terminal } from '../cli/testing.ts'
 import { type Gate, startGate } from './gate.ts'
@@ -114,6 +114,25 @@ describe('a build that is killed while it', () => {
     expect((await lab.muster(['image', 'gc', '--grace', '0s'])).status).toBe(0)
     expect(await readdir(lab.path('data/images/tmp'))).toEqual([])
     expect((await lab.muster(['image', 'verify', 'packed'])).status).toBe(0)
+  })
+
+  it('packs with a program of its own does not go on packing', async () => {
+    const big = 'head -c 12000000 /dev/urandom >/big'
+    await lab.recipe('erofs', `from: { directory: ../../../root }\noutputs: [erofs]\nsteps: [{ run: ${big} }]\n`)
+    const watcher = watch(lab.path('data/images/tmp'))
+    // Once the program writes it runs; before, there is only the empty file that it is given.
+    const writes = new Promise<string>(resolve =>
+      watcher.on('change', (event, file) => event === 'change' && resolve(String(file))),
+    )
+    await using program = lab.start(['image', 'build', 'erofs'])
+    const file = await writes
+    watcher.close()
+    program.child.kill('SIGKILL')
+    await program.ended
+    const lock = JSON.parse(await readFile(lab.path('site/images/erofs/lock.json'), 'utf8')) as { time: string }
+    const itsTime = `-T${Date.parse(lock.time) / 1000}`
+    await expect.poll(() => processesWith(itsTime), { timeout: 60_000 }).toEqual([])
+    expect((await stat(lab.path('data/images/tmp', file))).size).toBeLessThan(6_000_000)
   })
 
   it('fetches packages does not go on fetching', async () => {

@@ -111,6 +111,33 @@ describe('the lock', () => {
     expect(await lab.cat(built, 'opt/tool')).toBe('2\n')
   })
 
+  it('--update moves nothing, its time neither, when the mirror has nothing new', async () => {
+    await lab.recipe('same', recipe())
+    await lab.build('same')
+    const old = (await readFile(lockFile('same'), 'utf8')).replace(/"time": "[^"]*"/, '"time": "2020-02-02T02:02:02Z"')
+    await writeFile(lockFile('same'), old)
+    const built = await lab.build('same')
+    expect(await lab.build('same', ['--update'])).toMatchObject({ digest: built.digest, isUnchanged: true, stages: {} })
+    expect(await readFile(lockFile('same'), 'utf8')).toBe(old)
+    await moveMirror()
+    await lab.build('same', ['--update'])
+    expect((await lockOf('same')).time).not.toBe('2020-02-02T02:02:02Z')
+  })
+
+  it('--update moves nothing when the archive it starts from is the same', async () => {
+    await tarOf(lab.root, lab.path('same.tar'))
+    await lab.recipe('from-same', 'from: { tar: ../../../same.tar }\noutputs: [squashfs]\n')
+    await lab.build('from-same')
+    const old = (await readFile(lockFile('from-same'), 'utf8')).replace(
+      /"time": "[^"]*"/,
+      '"time": "2020-02-02T02:02:02Z"',
+    )
+    await writeFile(lockFile('from-same'), old)
+    const built = await lab.build('from-same')
+    expect(await lab.build('from-same', ['--update'])).toMatchObject({ digest: built.digest, isUnchanged: true })
+    expect(await readFile(lockFile('from-same'), 'utf8')).toBe(old)
+  })
+
   it('stays with the versions it has when the recipe asks for one more package', async () => {
     await lab.recipe('more', recipe())
     await lab.build('more')
@@ -219,11 +246,18 @@ describe('a package that was locked', () => {
     mirror.instead.set(`/tool-1-1.${ARCH}.rpm`, wrong)
     const other = fresh()
     const ran = await other.fails('altered')
-    expect(errorOf(ran)).toBe('cannot fetch tool 1-1')
+    expect(errorOf(ran)).toBe('altered: cannot fetch tool 1-1')
     expect(ran.stderr).toContain(`tool 1-1: has digest ${sha256Of(wrong)}, expected ${sha256Of(bytes)}\n`)
     expect(await other.images()).toEqual([])
     mirror.instead.clear()
     expect(await other.cat(await other.build('altered'), 'opt/tool')).toBe('1\n')
+  })
+})
+
+describe('a mirror', () => {
+  it('that does not answer is an error that says for which image', async () => {
+    await lab.recipe('unanswered', recipe('tool', DEAD))
+    expect(errorOf(await lab.fails('unanswered'))).toBe('unanswered: a package repository cannot be read')
   })
 })
 
@@ -264,13 +298,18 @@ describe('a repository that is signed', () => {
   })
 
   it.each([
-    ['with the key of somebody else', 'signed', 'bob.asc', /key/i],
-    ['when its packages are not signed', 'unsigned', 'ada.asc', /not signed/i],
+    ['with the key of somebody else', 'signed', 'bob.asc', /wrong key/],
+    ['with a key that is none', 'signed', 'none.asc', /not correct for this package/],
+    ['when its packages are not signed', 'unsigned', 'ada.asc', /is not signed$/m],
   ])('is refused %s', async (_, dir, key, said) => {
-    const name = `refused-${dir}`
-    const keys = { 'ada.asc': ada.text, 'bob.asc': bob.text }
+    const name = `refused-${dir}-${key.slice(0, -4)}`
+    const keys = { 'ada.asc': ada.text, 'bob.asc': bob.text, 'none.asc': 'none\n' }
     await lab.recipe(name, from(`tiny: ${signed(dir, key)}`, 'tool'), keys)
     const ran = await lab.fails(name)
+    expect(errorOf(ran)).toBe(`${name}: repository tiny is not signed by the key ${lab.path('site/images', name, key)}`)
+    expect(hintOf(ran)).toBe(
+      'put the key that signs it in that place, or take it as it is with trusted: true in the recipe',
+    )
     expect(ran.stderr).toMatch(said)
     expect(await lab.images()).not.toContainEqual(expect.stringContaining(name))
   })
@@ -278,9 +317,18 @@ describe('a repository that is signed', () => {
   it('is held against its own key, also beside one that is trusted without', async () => {
     const both = `tiny: { url: "file://${lab.path('unsigned')}", trusted: true }, others: ${signed('others', 'ada.asc')}`
     await lab.recipe('mixed', from(both, 'tool, other'), { 'ada.asc': ada.text })
-    expect((await lab.fails('mixed')).stderr).toMatch(/key/i)
+    expect(errorOf(await lab.fails('mixed'))).toBe(
+      `mixed: repository others is not signed by the key ${lab.path('site/images/mixed/ada.asc')}`,
+    )
     await lab.recipe('mixed', from(both.replace('ada.asc', 'bob.asc'), 'tool, other'), { 'bob.asc': bob.text })
     expect(await lab.cat(await lab.build('mixed'), 'opt/other')).toBe('1\n')
+  })
+
+  it('with a key that is not there is refused', async () => {
+    await lab.recipe('no-key', from(`tiny: ${signed('signed', 'nowhere.asc')}`, 'tool'))
+    expect(errorOf(await lab.fails('no-key'))).toBe(
+      'images/no-key/image.yaml: repositories.tiny.key: there is no nowhere.asc beside the recipe',
+    )
   })
 
   it('without a key is only taken when the recipe says that it is trusted', async () => {

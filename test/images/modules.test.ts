@@ -1,6 +1,6 @@
 import { chmod, mkdir, rm } from 'node:fs/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { git } from '../cli/testing.ts'
+import { MUSTER, git, run } from '../cli/testing.ts'
 import { TINY_RPMS, filePackage, rpmRepository } from './rpm.ts'
 import { type Lab, errorOf, makeLab, tinyRoot, writeTree } from './testing.ts'
 
@@ -44,6 +44,12 @@ describe('modules', () => {
       'tools  site  -',
       '',
     ])
+  })
+
+  it('are completed, those that come with Muster too', async () => {
+    const words = ['module', 'plan', '--site', lab.site, '--data', lab.data]
+    const { stdout } = await run(MUSTER, ['complete', '--', ...words, ''])
+    expect(stdout.split('\n')).toEqual(['limits', 'muster-agent', 'scheduler', 'shell', 'tools', ''])
   })
 
   it('are planned as a table', async () => {

@@ -1,7 +1,7 @@
 import { chmod, readdir } from 'node:fs/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { MUSTER, terminal } from '../cli/testing.ts'
-import { type Built, type Lab, errorOf, makeLab } from './testing.ts'
+import { type Built, type Lab, errorOf, makeLab, writeTree } from './testing.ts'
 
 const RECIPE = `
 from: { directory: ../../../root }
@@ -100,6 +100,24 @@ describe('steps', () => {
   })
 })
 
+describe('a playbook', () => {
+  it('runs in an image and a group with names that Ansible has a meaning for', async () => {
+    await writeTree(lab.site, { 'groups/all.yaml': '', 'groups/ungrouped.yaml': '' })
+    const play =
+      '- hosts: all\n  gather_facts: false\n  tasks: [{ raw: "echo played on {{ ansible_host }} >/etc/played" }]\n'
+    const recipe = 'from: { directory: ../../../root }\noutputs: [squashfs]\nsteps: [{ ansible: play/site.yaml }]\n'
+    for (const [name, group] of [
+      ['all', '[]'],
+      ['all', 'all'],
+      ['played', '[all, ungrouped]'],
+      ['ungrouped', '[]'],
+    ] as const) {
+      await lab.recipe(name, `${recipe}group: ${group}\n`, { 'play/site.yaml': play })
+      expect(await lab.cat(await lab.build(name), 'etc/played')).toBe('played on /target\n')
+    }
+  })
+})
+
 describe('the log of a build', () => {
   it('has every stage, every command and what it printed', async () => {
     const { stdout, status } = await lab.muster(['image', 'log', 'demo'])
@@ -128,6 +146,7 @@ describe('--shell-on-failure', () => {
     await program.says('seven is 7')
     program.type('exit\r')
     expect(await program.ended).toBe(1)
+    expect(program.plain).toMatch(/^ {2}run echo 6 >\/etc\/half; false +failed after /m)
     expect(program.plain).toContain('error: failing: run echo 6 >/etc/half; false failed with exit status 1: false')
     expect(await readdir(lab.path('data/images/work'))).toEqual([])
   })

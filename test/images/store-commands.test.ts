@@ -53,6 +53,40 @@ describe('muster image ls', () => {
   })
 })
 
+describe('commands that only read', () => {
+  it.each([
+    ['ls compute', 'no image is named compute'],
+    ['show compute', 'no image is named compute'],
+    ['log compute', 'no image is named compute'],
+    ['diff compute login', 'no image is named compute'],
+    ['verify compute', 'no image is named compute'],
+    ['rm compute --yes', 'no image is named compute'],
+    ['export compute exported', 'no image is named compute'],
+    ['shell compute', 'no image is named compute'],
+    ['push compute', 'no image is named compute'],
+  ])('make no data directory: %s', async (words, message) => {
+    const ran = await lab.elsewhere('typo').muster(['image', ...words.split(' ')])
+    expect([ran.status, errorOf(ran)]).toEqual([1, message])
+    expect(await readdir(lab.dir)).not.toContain('typo')
+  })
+
+  it('make none to say that there are no images', async () => {
+    const { status, stdout } = await lab.elsewhere('typo').muster(['image', 'ls'])
+    expect([status, stdout]).toEqual([0, 'no images yet: muster image build NAME\n'])
+    expect((await lab.elsewhere('typo').muster(['image', 'verify'])).status).toBe(0)
+    expect(await readdir(lab.dir)).not.toContain('typo')
+  })
+
+  it('nor does completion', async () => {
+    const { stdout } = await run(MUSTER, ['complete', '--', 'image', 'show', '--data', lab.data, ''])
+    expect(stdout.split('\n')).toEqual(expect.arrayContaining(['compute', 'login']))
+    expect(await run(MUSTER, ['complete', '--', 'image', 'show', '--data', lab.path('typo'), ''])).toMatchObject({
+      stdout: '',
+    })
+    expect(await readdir(lab.dir)).not.toContain('typo')
+  })
+})
+
 describe('muster image show', () => {
   it('gives the manifest as JSON, of the newest, of a digest, of the beginning of one', async () => {
     for (const [reference, built] of [

@@ -1,6 +1,7 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { NodeItem } from '../../api/schemas.ts'
+import type { Site } from '../../site/site.ts'
 import { candidates } from '../candidates.ts'
 import { connect, findSiteDir } from '../connect.ts'
 import type { Call, Completes } from '../define.ts'
@@ -92,12 +93,25 @@ async function lookUp(call: Call, kind: Exclude<Completes, 'files' | 'directorie
 
 async function imageNames({ io, rest, options: own }: Call, kind: 'images' | 'recipes' | 'modules'): Promise<string[]> {
   const [site, data] = [valueOf(rest, '--site'), valueOf(rest, '--data')]
-  if (kind === 'images')
-    return (await (await import('../images.ts')).imageStore(io, { ...(data !== undefined && { data }) })).names()
+  const { dataDir, imagesToRead } = await import('../images.ts')
+  const dataOption = data === undefined ? {} : { data }
+  if (kind === 'images') return (await imagesToRead(io, dataOption)).names()
   const dir = await findSiteDir(io, { ...own, ...(site !== undefined && { site }) })
-  const folder = join(dir ?? '', kind === 'recipes' ? 'images' : 'modules')
-  const found = await readdir(folder, { withFileTypes: true })
-  return found.filter(entry => entry.isDirectory()).map(entry => entry.name)
+  if (kind === 'recipes') {
+    const found = await readdir(join(dir ?? '', 'images'), { withFileTypes: true })
+    return found.filter(entry => entry.isDirectory()).map(entry => entry.name)
+  }
+  const { moduleNames } = await import('../../images/modules/site.ts')
+  const opened = dir === undefined ? undefined : await openSiteIn(dir).catch(() => undefined)
+  return moduleNames(opened, dir ?? '', join(dataDir(io, dataOption), 'images/state'))
+}
+
+async function openSiteIn(dir: string): Promise<Site> {
+  const [{ openSite }, { directorySource }] = await Promise.all([
+    import('../../site/site.ts'),
+    import('../../site/source.ts'),
+  ])
+  return openSite(await directorySource(dir))
 }
 
 /** From the site one is in, or else from the server. */
@@ -106,11 +120,7 @@ async function knownNames({ io, rest, options: own }: Call): Promise<{ nodes: st
   const options = { ...own, ...(site !== undefined && { site }), ...(server !== undefined && { server }) }
   const dir = await findSiteDir(io, options)
   if (dir !== undefined) {
-    const [{ openSite }, { directorySource }] = await Promise.all([
-      import('../../site/site.ts'),
-      import('../../site/source.ts'),
-    ])
-    const site = await openSite(await directorySource(dir))
+    const site = await openSiteIn(dir)
     return { nodes: [...site.nodes.keys()], groups: [...site.groups.keys()] }
   }
   const client = connect(io, options)

@@ -22,7 +22,7 @@ import { directorySource } from '../../site/source.ts'
 import { patiently } from '../ask.ts'
 import { siteDir } from '../connect.ts'
 import type { Call } from '../define.ts'
-import { type DataOption, imageStore, shortDigest } from '../images.ts'
+import { type DataOption, imageStore, imagesToRead, shortDigest } from '../images.ts'
 import type { Io } from '../io.ts'
 import { duration, plural } from '../output.ts'
 import { Progress } from '../progress.ts'
@@ -147,7 +147,7 @@ export async function exportTo({
   args: [reference = '', path = ''],
   options,
 }: Call<DataOption & { format: ExportFormat }>): Promise<void> {
-  const store = await imageStore(io, options)
+  const store = await imagesToRead(io, options)
   const image = await store.resolve(reference)
   if (options.format !== 'directory') await requireTools([['unsquashfs', 'squashfs-tools']])
   const to = resolve(io.cwd, path)
@@ -203,7 +203,7 @@ export async function shell(call: Call<DataOption & { network?: boolean }>): Pro
     options,
     args: [reference = ''],
   } = call
-  const store = await imageStore(io, options)
+  const store = await imagesToRead(io, options)
   await requireTools([['unsquashfs', 'squashfs-tools']])
   const { manifest } = await store.resolve(reference)
   await using open = await patiently(io, `unpacking ${manifest.name}`, openTree(store, manifest, io.interrupted))

@@ -3,7 +3,7 @@ import { type TransferOptions, type Transferred, pullImage, pushImage } from '..
 import { humanSize } from '../../lib/size.ts'
 import { connect } from '../connect.ts'
 import type { Call } from '../define.ts'
-import { type DataOption, imageStore, shortDigest } from '../images.ts'
+import { type DataOption, imageStore, imagesToRead, shortDigest } from '../images.ts'
 import type { Io } from '../io.ts'
 import { plural } from '../output.ts'
 
@@ -13,7 +13,7 @@ export async function push(call: Call<DataOption>): Promise<void> {
     options,
     args: [reference = ''],
   } = call
-  const store = await imageStore(io, options)
+  const store = await imagesToRead(io, options)
   const moved = await shown(io, 'sending', how => pushImage(remote(call), store, reference, how))
   await report(call, moved, 'sent')
 }

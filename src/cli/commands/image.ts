@@ -15,12 +15,12 @@ import type { Finding } from '../../images/store/verify.ts'
 import { peekObserved } from '../../state/peek.ts'
 import { confirm, patiently } from '../ask.ts'
 import type { Call } from '../define.ts'
-import { type DataOption, dataDir, imageStore, shortDigest } from '../images.ts'
+import { type DataOption, dataDir, imageStore, imagesToRead, shortDigest } from '../images.ts'
 import type { Io } from '../io.ts'
 import { ago, plural, table } from '../output.ts'
 
 export async function ls({ io, out, args: [name], options }: Call<DataOption & { all?: boolean }>): Promise<void> {
-  const store = await imageStore(io, options)
+  const store = await imagesToRead(io, options)
   const names = name === undefined ? await store.names() : [name]
   const listed = (await Promise.all(names.map(one => store.images(one)))).flatMap(images =>
     options.all === true ? images : images.slice(0, 1),
@@ -61,7 +61,7 @@ interface ShowFlags extends DataOption {
 }
 
 export async function show({ io, out, args: [reference = ''], options }: Call<ShowFlags>): Promise<void> {
-  const store = await imageStore(io, options)
+  const store = await imagesToRead(io, options)
   const { name, digest, manifest } = await store.resolve(reference)
   if (options.path !== undefined) return out.line(pathOf(store, manifest, options.path))
   if (options.packages === true) {
@@ -114,7 +114,7 @@ function pathOf(store: ImageStore, manifest: Manifest, type: string): string {
 }
 
 export async function log({ io, out, args: [reference = ''], options }: Call<DataOption>): Promise<void> {
-  const store = await imageStore(io, options)
+  const store = await imagesToRead(io, options)
   const last = await readBuildLog(store.dir, reference).catch(() => undefined)
   const text = last ?? (await logOfImage(store, reference))
   await out.result({ log: text }, () => [text.trimEnd()])
@@ -131,7 +131,7 @@ export async function diff({
   args: [before = '', after],
   options,
 }: Call<DataOption & { files?: boolean; exitCode?: boolean }>): Promise<number> {
-  const store = await imageStore(io, options)
+  const store = await imagesToRead(io, options)
   const a = await store.resolve(before)
   const b = await store.resolve(after ?? a.name)
   const [left, right] = await patiently(
@@ -186,7 +186,7 @@ export async function verify({
   args: [reference],
   options,
 }: Call<DataOption & { discard?: boolean }>): Promise<number> {
-  const store = await imageStore(io, options)
+  const store = await imagesToRead(io, options)
   const findings: Finding[] = []
   const read = async (): Promise<void> => {
     for await (const finding of store.verify(reference, { discard: options.discard === true })) findings.push(finding)
@@ -210,7 +210,7 @@ export async function rm({
   args: [reference = ''],
   options,
 }: Call<DataOption & { yes?: boolean }>): Promise<void> {
-  const store = await imageStore(io, options)
+  const store = await imagesToRead(io, options)
   const { name, digest } = await store.find(reference)
   await confirm(io, `remove ${name} ${shortDigest(digest)}?`, options.yes)
   await store.remove(digest, await rootsFor(io, options))

@@ -7,6 +7,7 @@ import { exec } from '../../lib/exec.ts'
 import { didYouMean } from '../../lib/suggest.ts'
 import type { LockedPackage, LockedSet } from './lock.ts'
 import { type SandboxOptions, withTool } from './sandbox.ts'
+import { wronglySigned } from './trouble.ts'
 
 /**
  * Debian packages in three separate acts: resolve (asks the mirrors; gives exact versions and digests), fetch (fetch.ts),
@@ -88,7 +89,7 @@ async function resolveFrom(
     return (await withTool(undefined, argv, { ...how, ...places })).stdout.toString('utf8')
   }
   await apt(['apt-get', 'update', '--error-on=any'], { ...options, network: true }).catch((error: unknown) => {
-    throw unreachable(error)
+    throw unreachable(error, request.sources)
   })
   // The answer is wanted as a value: it is not shown as it comes.
   const install = [
@@ -179,20 +180,24 @@ export function sourceText(
   ].join('\n')
 }
 
-function unreachable(error: unknown): unknown {
+function unreachable(error: unknown, sources: readonly AptSource[]): unknown {
   if (!(error instanceof MusterError)) return error
   const said = error.details.filter(line => /^[EW]:/.test(line))
-  const unsigned = said.some(line => /NO_PUBKEY|not signed|signatures? (couldn't|could not) be verified/i.test(line))
-  if (unsigned)
-    return new MusterError('MIRROR_UNREACHABLE', 'a repository is not signed by the key of the recipe', {
-      details: said.slice(0, 5),
-      hint: 'give its key with key:, or take it as it is with trusted: true',
-      cause: error,
-    })
+  const unsigned = said.filter(line => /NO_PUBKEY|not signed|signatures? (couldn't|could not) be verified/i.test(line))
+  if (unsigned.length > 0) {
+    const named = sources.find(source => unsigned.some(line => isAbout(line, source)))
+    return wronglySigned(named ?? { name: sources.map(({ name }) => name).join(' or ') }, said.slice(0, 5), error)
+  }
   return new MusterError('MIRROR_UNREACHABLE', 'a package repository cannot be read', {
     details: (said.length > 0 ? said : error.details).slice(0, 5),
     cause: error,
   })
+}
+
+/** E: The repository 'http://mirror.example/debian bookworm InRelease' is not signed. */
+function isAbout(line: string, { urls, suite }: AptSource): boolean {
+  const [, url = '', release] = /(?:GPG error: |repository ')(\S+) (\S+) /.exec(line) ?? []
+  return release === suite && urls.some(one => sameUrl(withSlash(one)) === sameUrl(withSlash(url)))
 }
 
 async function unknownPackages(knownNames: () => Promise<string>, error: unknown): Promise<unknown> {

@@ -54,6 +54,7 @@ const LEFT_BEHIND = {
   'what was only there meanwhile': list(
     'tmp/a',
     'tmp/.hidden/b',
+    'tmp/two\nlines',
     'run/lock/c',
     'var/tmp/d',
     'root/.cache/e',

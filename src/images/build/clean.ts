@@ -1,57 +1,8 @@
 import { chmod, chown, lstat, mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { MusterError } from '../../lib/errors.ts'
+import { LEFTOVERS, globOf } from '../../site/leftovers.ts'
 import type { MergedTree } from '../layers/merge.ts'
-
-/**
- * What a package manager leaves behind and no image should carry: logs, caches, backups, locks, identities that must be
- * each machine's own. Taken away after every stage, so that two builds agree and no two nodes share a host key.
- */
-const LEFTOVERS = [
-  'var/log/dpkg.log',
-  'var/log/alternatives.log',
-  'var/log/bootstrap.log',
-  'var/log/apt/*',
-  'var/log/dnf*',
-  'var/log/hawkey.log',
-  'var/cache/apt/*',
-  'var/cache/dnf/*',
-  'var/cache/libdnf5/*',
-  'var/cache/zypp/*',
-  'var/cache/ldconfig/aux-cache',
-  'var/cache/man/*',
-  'var/cache/debconf/*-old',
-  'var/lib/apt/lists/*',
-  'var/lib/dpkg/*-old',
-  'var/lib/dpkg/lock*',
-  'var/lib/dpkg/triggers/Lock',
-  'var/lib/dnf/*',
-  'var/lib/rpm/.rpm.lock',
-  'var/lib/rpm/__db.*',
-  'var/lib/rpm/*-shm',
-  'var/lib/rpm/*-wal',
-  'usr/lib/sysimage/rpm/.rpm.lock',
-  'usr/lib/sysimage/rpm/*-shm',
-  'usr/lib/sysimage/rpm/*-wal',
-  'etc/passwd-',
-  'etc/group-',
-  'etc/shadow-',
-  'etc/gshadow-',
-  'etc/subuid-',
-  'etc/subgid-',
-  'etc/.pwd.lock',
-  'etc/ssh/ssh_host_*',
-  'etc/munge/munge.key',
-  'var/lib/dbus/machine-id',
-  'var/lib/systemd/random-seed',
-  'var/lib/systemd/credential.secret',
-  'root/.ansible',
-  'root/.bash_history',
-  'root/.cache',
-  'tmp/*',
-  'run/*',
-  'var/tmp/*',
-]
 
 export async function cleanLayer(root: string): Promise<void> {
   for (const pattern of LEFTOVERS) {
@@ -59,12 +10,7 @@ export async function cleanLayer(root: string): Promise<void> {
     const dir = join(root, pattern.slice(0, slash))
     // Below a symbolic link lies something else, perhaps outside.
     if (!(await isPlainPath(root, pattern.slice(0, slash)))) continue
-    const matcher = new RegExp(
-      `^${pattern
-        .slice(slash + 1)
-        .replaceAll('.', '\\.')
-        .replaceAll('*', '.*')}$`,
-    )
+    const matcher = globOf(pattern.slice(slash + 1))
     const names = await readdir(dir).catch(() => [])
     for (const name of names) if (matcher.test(name)) await rm(join(dir, name), { recursive: true, force: true })
   }

@@ -9,6 +9,7 @@ import { localDirectories } from './apt.ts'
 import type { PackageCache } from './fetch.ts'
 import type { LockedPackage, LockedSet } from './lock.ts'
 import { type Overlay, type SandboxOptions, withTool } from './sandbox.ts'
+import { wronglySigned } from './trouble.ts'
 
 /** RPM packages, in the same three acts as Debian's (apt.ts): resolve, fetch, install offline from what was locked. */
 export interface DnfRepository {
@@ -190,5 +191,17 @@ export async function installRpms(
       ...(await macros(scratch, request.database)),
       ...Object.fromEntries(keys),
     },
+  }).catch((error: unknown) => {
+    throw explainSignature(error, set, used)
   })
+}
+
+function explainSignature(error: unknown, set: LockedSet, used: readonly DnfRepository[]): unknown {
+  if (!(error instanceof MusterError) || !error.details.some(line => line.includes('GPG check FAILED'))) return error
+  const details = error.details.filter(line => /\bkeys?\b|signed|GPG/i.test(line))
+  const failing = /Failing package is: (\S+)|Package (\S+)\.rpm is not signed/.exec(details.join('\n'))
+  const culprit = failing?.[1] ?? failing?.[2]
+  const from = set.packages.find(({ name, version, arch }) => `${name}-${version}.${arch}` === culprit)?.repository
+  const named = used.find(({ name, key }) => (from === undefined ? key !== undefined : name === from))
+  return wronglySigned(named ?? { name: used.map(({ name }) => name).join(' or ') }, details, error)
 }

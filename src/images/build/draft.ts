@@ -24,12 +24,13 @@ import {
 import type { DnfRepository } from './dnf.ts'
 import type { ImagePlan, PlanWorld } from './image-plan.ts'
 import { digestOf } from './inputs.ts'
-import { type Lock, type LockedSet, lockedIdentity, withAddresses } from './lock.ts'
+import { type Lock, type LockedSet, isSameLocked, lockedIdentity, withAddresses } from './lock.ts'
 import type { PlannedStage } from './make.ts'
 import { osRelease } from './os-release.ts'
 import { type Packaging, debianStage, noPackaging, packagesStage, requestOf, resolvePackages } from './packages.ts'
 import type { Stage } from './stage.ts'
 import { stepStages } from './steps.ts'
+import { ofImage } from './trouble.ts'
 
 /** Raised when the way stages are made changes: what was made before is then made anew. */
 const FORMAT = 1
@@ -45,19 +46,24 @@ export class Draft {
   readonly #recipeDir: string
   /** What the lock says that may be used; nothing when it is to be moved. */
   readonly #known: Lock | undefined
-  readonly #time: string
+  /** What it says when it is to be moved: where all turns out to be the same, its time stays as well. */
+  readonly #moving: Lock | undefined
+  #time: string
+  /** Stages of the images below, which have their own time. */
+  #inherited = 0
   #base: Lock['base']
   #packages: LockedSet | undefined
   #lower = ''
 
-  constructor(world: PlanWorld, name: string, recipe: Recipe, recipeDir: string, known: Lock | undefined) {
+  constructor(world: PlanWorld, name: string, recipe: Recipe, recipeDir: string, before: Lock | undefined) {
     this.#world = world
     this.#name = name
     this.#recipe = recipe
     this.#recipeDir = recipeDir
-    this.#known = known
+    this.#known = world.update.has(name) ? undefined : before
+    this.#moving = world.update.has(name) ? before : undefined
     this.arch = recipe.arch ?? world.arch
-    this.#time = known?.time ?? `${world.now.toISOString().slice(0, 19)}Z`
+    this.#time = before?.time ?? timeOf(world.now)
   }
 
   lock(): Lock {
@@ -81,6 +87,13 @@ export class Draft {
     })
   }
 
+  /** Something new was resolved: from here on, and before, it is the time of today that counts. */
+  #moveTimeUnlessSame(section: 'base' | 'packages'): void {
+    if (this.#moving === undefined || isSameLocked(this.lock()[section], this.#moving[section])) return
+    this.#time = timeOf(this.#world.now)
+    for (const stage of this.stages.splice(this.#inherited)) this.add(stage)
+  }
+
   startFrom(base: ImagePlan): void {
     if (base.arch !== this.arch)
       throw new MusterError(
@@ -89,6 +102,7 @@ export class Draft {
         { hint: 'give both the same arch' },
       )
     this.stages.push(...base.stages)
+    this.#inherited = base.stages.length
     this.packaging = base.packaging
     this.#lower = base.locked
   }
@@ -117,7 +131,8 @@ export class Draft {
     const known = this.#known?.base
     const isKnown = known !== undefined && 'pin' in known && known.request === request
     if (!isKnown) this.#refuseWhenFrozen()
-    this.#base = isKnown ? known : { request, pin: (await pinned.pin()) as never }
+    this.#base = isKnown ? known : { request, pin: (await this.#asked(pinned.pin())) as never }
+    this.#moveTimeUnlessSame('base')
     this.add(pinned.stage((this.#base as { pin: unknown }).pin))
   }
 
@@ -147,6 +162,11 @@ export class Draft {
 
   async #startDebian(settings: DebianSettings): Promise<void> {
     const key = debianKey(settings, this.#recipeDir)
+    if (settings.keyring !== undefined && !(await exists(key)))
+      throw new MusterError(
+        'RECIPE_INVALID',
+        `images/${this.#name}/image.yaml: from.debian.keyring: there is no ${settings.keyring} beside the recipe`,
+      )
     const request = await debianRequest(settings, this.arch, key)
     const known = this.#known?.base
     let set = known !== undefined && 'packages' in known && known.request === request ? known : undefined
@@ -157,14 +177,24 @@ export class Draft {
       const { tools } = this.#world
       set = {
         request,
-        ...(await resolvePackages(packaging, this.arch, DEBIAN_ESSENTIALS, this.#kept('base'), [], tools)),
+        ...(await this.#asked(resolvePackages(packaging, this.arch, DEBIAN_ESSENTIALS, this.#kept('base'), [], tools))),
       }
     }
     const sources = lockedSources(set, settings, key)
     const current = withAddresses(set, sources)
     this.#base = current
+    this.#moveTimeUnlessSame('base')
     this.packaging = { kind: 'apt', family: 'debian', sources }
     this.add(debianStage(settings.suite, this.arch, sources, current, this.#world.tools))
+  }
+
+  /** Mirrors and registries, for this image. */
+  async #asked<Answer>(answer: Promise<Answer>): Promise<Answer> {
+    try {
+      return await answer
+    } catch (error) {
+      throw ofImage(this.#name, error)
+    }
   }
 
   #refuseWhenFrozen(): void {
@@ -181,11 +211,11 @@ export class Draft {
     const recipe = this.#recipe
     const modules = await this.#modules()
     const wanted = [...recipe.packages, ...(await this.#modulePackages(modules))]
-    if (wanted.length === 0) return
+    if (wanted.length === 0) return this.#moveTimeUnlessSame('packages')
     const packages = [...new Set(wanted)]
     const packaging = this.packaging ?? (await this.#detectPackaging())
     if (packaging === undefined) throw noPackaging(this.#name)
-    const added = this.#repositories(packaging)
+    const added = await this.#repositories(packaging)
     const all = withRepositories(packaging, added)
     this.packaging = all
     const below = digestOf([this.#lower, lockedIdentity(this.lock())])
@@ -196,27 +226,32 @@ export class Draft {
       const lower = await this.#world.maker.layersOf(this.stages)
       set = {
         request,
-        ...(await resolvePackages(all, this.arch, packages, this.#kept('packages'), lower, this.#world.tools)),
+        ...(await this.#asked(
+          resolvePackages(all, this.arch, packages, this.#kept('packages'), lower, this.#world.tools),
+        )),
       }
     }
     const sources = all.kind === 'apt' ? all.sources : all.repositories
     this.#packages = withAddresses(set, sources)
+    this.#moveTimeUnlessSame('packages')
     this.add(packagesStage(all, this.arch, packages, this.#packages, added, this.#world.tools))
   }
 
-  #repositories(packaging: Packaging): (AptSource | DnfRepository)[] {
-    return Object.entries(this.#recipe.repositories).map(([name, repository]) => {
-      if (repository.key === undefined && repository.trusted !== true)
-        throw new MusterError('RECIPE_INVALID', `images/${this.#name}/image.yaml: repositories.${name}: has no key`, {
+  async #repositories(packaging: Packaging): Promise<(AptSource | DnfRepository)[]> {
+    const found: (AptSource | DnfRepository)[] = []
+    for (const [name, repository] of Object.entries(this.#recipe.repositories)) {
+      const here = `images/${this.#name}/image.yaml: repositories.${name}`
+      const key = repository.key === undefined ? undefined : join(this.#recipeDir, repository.key)
+      if (key === undefined && repository.trusted !== true)
+        throw new MusterError('RECIPE_INVALID', `${here}: has no key`, {
           hint: 'give the key that signs it with key:, or say trusted: true',
         })
-      const common = {
-        name,
-        urls: [repository.url],
-        ...(repository.key !== undefined && { key: join(this.#recipeDir, repository.key) }),
-      }
-      return packaging.kind === 'dnf' ? common : aptSource(common, repository)
-    })
+      if (key !== undefined && !(await exists(key)))
+        throw new MusterError('RECIPE_INVALID', `${here}.key: there is no ${repository.key} beside the recipe`)
+      const common = { name, urls: [repository.url], ...(key !== undefined && { key }) }
+      found.push(packaging.kind === 'dnf' ? common : aptSource(common, repository))
+    }
+    return found
   }
 
   /** Of a base that came as a whole: what its own files say. */
@@ -279,6 +314,8 @@ export class Draft {
     }
   }
 }
+
+const timeOf = (now: Date): string => `${now.toISOString().slice(0, 19)}Z`
 
 /** Fedora moved it with release 36, Red Hat with 10, SUSE long before. */
 const databaseOf = (family: string, release: string): string =>

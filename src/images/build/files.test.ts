@@ -210,19 +210,31 @@ describe('a folder', () => {
   })
 })
 
-test('links the recipe places itself are followed inside the image, never on this machine', async () => {
-  const outside = await directoryOf({ x: 'precious' })
-  const placed = await place({
-    files: { '/opt': 'tree', '/opt/out/x': 'y', '/opt/lib/z': 'y' },
-    beside: { y: 'mine', 'tree/a': '' },
-    prepare: async recipe => {
-      await symlink(outside, join(recipe, 'tree/out'))
-      await symlink('../usr/lib', join(recipe, 'tree/lib'))
-    },
+describe('links the recipe places itself', () => {
+  test('are followed inside the image', async () => {
+    const placed = await place({
+      files: { '/opt': 'tree', '/opt/out/x': 'y', '/opt/lib/z': 'y' },
+      beside: { y: 'mine', 'tree/a': '' },
+      prepare: async recipe => {
+        await symlink('/srv/deep', join(recipe, 'tree/out'))
+        await symlink('../usr/lib', join(recipe, 'tree/lib'))
+      },
+    })
+    expect(await placed.read('srv/deep/x')).toBe('mine')
+    expect(placed.layer).toContain('usr/lib/z 644 0:0')
   })
-  expect(await readFile(join(outside, 'x'), 'utf8')).toBe('precious')
-  expect(await placed.read(`${outside.slice(1)}/x`)).toBe('mine')
-  expect(placed.layer).toContain('usr/lib/z 644 0:0')
+
+  test('never on this machine', async () => {
+    const outside = await directoryOf({ x: 'precious' })
+    const placed = place({
+      files: { '/opt': 'tree', '/opt/out/x': 'y' },
+      beside: { y: 'mine', 'tree/a': '' },
+      prepare: recipe => symlink(outside, join(recipe, 'tree/out')),
+    })
+    // It is refused where images keep nothing, such as below /tmp.
+    await failureOf(() => placed)
+    expect(await readFile(join(outside, 'x'), 'utf8')).toBe('precious')
+  })
 })
 
 const rendered = async (text: string, context: Plain): Promise<string> =>
@@ -236,8 +248,12 @@ describe('a template', () => {
     ['one value alone', '{{ vars.nodes }}\n', '4\n'],
     ['nothing to fill in', 'plain\n', 'plain\n'],
     ['nothing at all', '', ''],
+    ['blank lines at its end', 'a\n\n', 'a\n\n'],
+    ['blank lines around one value', '\n{{ vars.nodes }}\n\n', '\n4\n\n'],
+    ['a map alone', '{{ vars.map }}\n', '{"k": 1}\n'],
+    ['a list alone', '{{ vars.list }}\n', '["a", "b"]\n'],
   ])('%s', async (_, text, result) => {
-    expect(await rendered(text, { name: 'compute', vars: { nodes: 4, list: ['a', 'b'] } })).toBe(result)
+    expect(await rendered(text, { name: 'compute', vars: { nodes: 4, list: ['a', 'b'], map: { k: 1 } } })).toBe(result)
   })
 
   test('keeps its mode', async () => {
@@ -250,7 +266,7 @@ describe('a template', () => {
   })
 
   test.each<readonly [string, string, string]>([
-    ['a name nobody defined', 'a={{ vars.zzz }}\n', 'undefined value'],
+    ['a name nobody defined', 'a={{ vars.zzz }}\n', 'vars.zzz is not defined'],
     ['one that does not read', '{% if %}\n', 'syntax error: '],
   ])('%s is told with the file', async (_, text, why) => {
     expect(await failureOf(() => rendered(text, { vars: {} }))).toContain(`TEMPLATE_INVALID: recipe/conf.j2: ${why}`)
@@ -264,6 +280,10 @@ const linksOut = async (recipe: string): Promise<void> => {
   await symlink('../recipe-2', join(recipe, 'beside'))
   await mkdir(`${recipe}-2`)
 }
+
+/** In an image in which /usr/run leads to /run. */
+const refused = (files: object, beside: Files): Promise<string> =>
+  failureOf(() => place({ files, beside, prepare: (_, image) => symlink('../run', join(image, 'usr/run')) }))
 
 describe('refused', () => {
   test('what is not there', async () => {
@@ -289,6 +309,19 @@ describe('refused', () => {
     )
   })
 
+  test('what a folder or a link of the image brings to a place that every image is cleaned of', async () => {
+    expect(await refused({ '/etc/ssh': 'ssh' }, { 'ssh/ssh_host_rsa_key': 'x' })).toBe(
+      "RECIPE_INVALID: files: /etc/ssh/ssh_host_rsa_key: is taken out of every image: it is a secret, or must be each machine's own",
+    )
+    expect(await refused({ '/usr/run/a': 'a' }, { a: '' })).toBe(
+      'RECIPE_INVALID: files: /usr/run/a: is taken out of every image, as all logs, caches, locks and temporary files are',
+    )
+    expect(await refused({ '/etc/machine-id': 'a' }, { a: 'abc' })).toBe(
+      'RECIPE_INVALID: files: /etc/machine-id: is emptied in every image',
+    )
+    expect(await refused({ '/etc/machine-id': 'a', '/etc/ssh/sshd_config': 'a' }, { a: '' })).toBe('no failure')
+  })
+
   test('root is known even where the image says nothing of users', async () => {
     const placed = await place({
       files: { '/a': 'a' },
@@ -300,7 +333,7 @@ describe('refused', () => {
 })
 
 describe('what the stage depends on', () => {
-  const BESIDE: Files = { plain: 'a', 'conf.j2': '{{ vars.x }}', 'tree/deep/a.j2': 'x', 'bare/b': 'x' }
+  const BESIDE: Files = { plain: 'a', 'conf.j2': '{{ vars.x }}', 'tree/deep/a.j2': 'x={{ vars.x }}', 'bare/b': 'x' }
 
   test.each<readonly [string, object, boolean]>([
     ['a plain file', { '/a': 'plain' }, false],
@@ -312,6 +345,15 @@ describe('what the stage depends on', () => {
     const [one, other] = [await stageOf(dir, files, { vars: { x: 1 } }), await stageOf(dir, files, { vars: { x: 2 } })]
     expect(one?.isTemplated).toBe(isTemplated)
     expect(isDeepStrictEqual(one?.inputs, other?.inputs)).toBe(!isTemplated)
+  })
+
+  test('the text that templates become, not values they do not use', async () => {
+    const dir = await directoryOf(BESIDE)
+    const files = { '/a': 'conf.j2', '/b': 'tree' }
+    const one = await stageOf(dir, files, { vars: { x: 1, y: 1 } })
+    expect(await stageOf(dir, files, { vars: { x: 1, y: 2 } })).toMatchObject({ inputs: one?.inputs })
+    await writeFile(join(dir, 'conf.j2'), '{# A comment. #}{{ vars.x }}')
+    expect(await stageOf(dir, files, { vars: { x: 1, y: 2 } })).toMatchObject({ inputs: one?.inputs })
   })
 
   test.each<readonly [string, object, (dir: string) => Promise<unknown>]>([

@@ -16,10 +16,12 @@ import { MusterError } from '../../lib/errors.ts'
 import { createRenderer } from '../../lib/template.ts'
 import { type SymlinkEntry, compareNames, parentOf } from '../../lib/tree/entry.ts'
 import type { Plain } from '../../site/paths.ts'
+import { whyTakenOut } from '../../site/leftovers.ts'
 import type { Recipe } from '../../site/recipe.ts'
+import { undefinedIn } from '../../site/render-recipe.ts'
 import { type MergedTree, resolveIn } from '../layers/merge.ts'
 import { makeLayerDirectory } from './clean.ts'
-import { digestOf, digestOfFiles } from './inputs.ts'
+import { digestOfFiles } from './inputs.ts'
 import type { Stage } from './stage.ts'
 
 interface Placement {
@@ -47,17 +49,21 @@ export async function filesStage(recipeDir: string, recipe: Recipe, context: Pla
     placements.push({ target, source, owner, group, ...(mode !== undefined && { mode }) })
   }
   if (placements.length === 0) return undefined
-  const contents = await Promise.all(placements.map(async ({ source }) => digestOfFiles(source)))
-  // What templates see only counts where there are any.
+  const renderer = createRenderer()
+  const contentOf = async (source: string): Promise<string | Buffer> => {
+    const content = await readFile(source)
+    return source.endsWith('.j2') ? rendered(renderer, content, context, source) : content
+  }
+  // Of templates it is what they become that counts: a value of the site that none of them uses changes nothing.
+  const contents = await Promise.all(placements.map(async ({ source }) => digestOfFiles(source, contentOf)))
   const isTemplated = (await Promise.all(placements.map(({ source }) => hasTemplates(source)))).some(Boolean)
   return {
     title: 'files',
     isTemplated,
-    inputs: { files: recipe.files, contents, context: isTemplated ? digestOf(context) : undefined },
+    inputs: { files: recipe.files, contents },
     async make({ tree, upper }) {
       const users = await idsIn(tree, 'etc/passwd')
       const groups = await idsIn(tree, 'etc/group')
-      const renderer = createRenderer()
       // Links that the recipe itself places are followed inside the image as well, never on this machine.
       const links = new Map<string, SymlinkEntry>()
       const resolve = (path: string): string => resolveIn(at => links.get(at) ?? tree.get(at), path)
@@ -68,6 +74,7 @@ export async function filesStage(recipeDir: string, recipe: Recipe, context: Pla
           const stat = await lstat(source)
           if (stat.isDirectory()) {
             const path = resolve(target)
+            refuseTakenOut(path, target)
             const isNew = tree.get(path)?.type !== 'directory'
             await makeLayerDirectory(upper, path, tree)
             if (isNew) await chown(join(upper, path), uid, gid)
@@ -76,6 +83,7 @@ export async function filesStage(recipeDir: string, recipe: Recipe, context: Pla
             return
           }
           const path = join(resolve(parentOf(target.slice(1))), target.slice(target.lastIndexOf('/') + 1))
+          refuseTakenOut(path, target)
           await makeLayerDirectory(upper, parentOf(path), tree)
           const full = join(upper, path)
           await rm(full, { recursive: true, force: true })
@@ -86,9 +94,9 @@ export async function filesStage(recipeDir: string, recipe: Recipe, context: Pla
             links.set(path, { type: 'symlink', path, target: leadsTo, mode: 0o777, uid, gid, mtime: 0 })
             return
           }
-          const content = await readFile(source)
-          const isTemplate = source.endsWith('.j2')
-          await writeFile(full, isTemplate ? rendered(renderer, content, context, source) : content)
+          const content = await contentOf(source)
+          if (path === 'etc/machine-id' && content.length > 0) throw takenOut(target, 'is emptied in every image')
+          await writeFile(full, content)
           await chown(full, uid, gid)
           await chmod(
             full,
@@ -112,6 +120,17 @@ async function refuseOutside(recipeDir: string, source: string, name: string): P
     throw new MusterError('RECIPE_INVALID', `files: ${name} leads out of the folder of the recipe`)
 }
 
+/** The recipe itself was checked already; what a folder brings, and where links of the image lead, is only known now. */
+function refuseTakenOut(path: string, target: string): void {
+  const why = whyTakenOut(path)
+  if (why !== undefined) throw takenOut(target, why)
+}
+
+const takenOut = (target: string, why: string): MusterError =>
+  new MusterError('RECIPE_INVALID', `files: ${target}: ${why}`, {
+    hint: 'leave it out, or choose another place for it',
+  })
+
 async function hasTemplates(source: string): Promise<boolean> {
   if ((await lstat(source)).isSymbolicLink()) return false
   if (source.endsWith('.j2')) return true
@@ -125,16 +144,13 @@ function rendered(
   context: Plain,
   source: string,
 ): string {
+  const text = content.toString('utf8')
   try {
-    // Jinja drops one newline at the end of a template.
-    const text = content.toString('utf8')
-    const value = String(renderer.render(text, context))
-    return text.endsWith('\n') && !value.endsWith('\n') ? `${value}\n` : value
+    return renderer.renderText(text, context)
   } catch (error) {
     if (!(error instanceof MusterError)) throw error
-    throw new MusterError('TEMPLATE_INVALID', `${source.split('/').slice(-2).join('/')}: ${error.message}`, {
-      cause: error,
-    })
+    const why = undefinedIn(error, text, context)?.message ?? error.message
+    throw new MusterError('TEMPLATE_INVALID', `${source.split('/').slice(-2).join('/')}: ${why}`, { cause: error })
   }
 }
 

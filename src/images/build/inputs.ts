@@ -16,22 +16,27 @@ function canonical(value: unknown): string {
     .join(',')}}`
 }
 
-/** A file, or a folder with all that is in it: names, whether executable, content. Not times, not owners: git keeps neither. */
-export async function digestOfFiles(path: string): Promise<string> {
-  return digestOf(await listing(path))
+type ContentOf = (file: string) => Promise<string | Buffer>
+
+/**
+ * A file, or a folder with all that is in it: names, whether executable, content (also another than the file itself has).
+ * Not times, not owners: git keeps neither.
+ */
+export async function digestOfFiles(path: string, contentOf: ContentOf = file => readFile(file)): Promise<string> {
+  return digestOf(await listing(path, contentOf))
 }
 
-async function listing(path: string): Promise<unknown> {
+async function listing(path: string, contentOf: ContentOf): Promise<unknown> {
   const stat = await lstat(path)
   if (stat.isSymbolicLink()) return { link: await readlink(path) }
   if (stat.isDirectory()) {
     const names = (await readdir(path)).sort(compareNames)
     return Object.fromEntries(
-      await Promise.all(names.map(async name => [name, await listing(join(path, name))] as const)),
+      await Promise.all(names.map(async name => [name, await listing(join(path, name), contentOf)] as const)),
     )
   }
   const sha256 = createHash('sha256')
-    .update(await readFile(path))
+    .update(await contentOf(path))
     .digest('hex')
   return { sha256, executable: (stat.mode & 0o100) !== 0 }
 }

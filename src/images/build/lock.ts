@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import { z } from 'zod'
 
 /**
@@ -85,7 +86,11 @@ export const withAddresses = (
 })
 
 /** Which packages and bytes exactly a lock names, whatever the mirrors and the time. */
-export const lockedIdentity = ({ base, packages }: Lock): unknown => [
-  base === undefined || 'pin' in base ? base?.pin : base.packages.map(({ sha256 }) => sha256),
-  packages?.packages.map(({ sha256 }) => sha256),
-]
+export const lockedIdentity = ({ base, packages }: Lock): unknown => [identityOf(base), identityOf(packages)]
+
+type Section = Lock['base'] | Lock['packages']
+
+const identityOf = (section: Section): unknown =>
+  section === undefined || 'pin' in section ? section?.pin : section.packages.map(({ sha256 }) => sha256)
+
+export const isSameLocked = (a: Section, b: Section): boolean => isDeepStrictEqual(identityOf(a), identityOf(b))

@@ -8,6 +8,7 @@ import { cleanLayer } from './clean.ts'
 import type { BuildReport } from './report.ts'
 import { ShownCommands } from './shown-commands.ts'
 import type { Stage, StageWork } from './stage.ts'
+import { ofImage } from './trouble.ts'
 
 /** A stage with its place: what lies below it is in its key. */
 export interface PlannedStage extends Stage {
@@ -101,7 +102,7 @@ export class LayerMaker {
     }
     try {
       await stage.make(stageWork)
-      await cleanLayer(upper)
+      if (stage.isKeptWhole !== true) await cleanLayer(upper)
       return await layers.keep(stage.key, upper, stage.time, signal)
     } catch (error) {
       if (!signal.aborted && lower.length > 0) await this.#options.onFailure?.(stageWork, stage)
@@ -127,7 +128,7 @@ function explained(stage: PlannedStage, error: unknown, command: string | undefi
   const said = (pattern: RegExp): boolean => details.some(line => pattern.test(line))
   if (error.code === 'DISK_FULL' || said(/No space left on device/i))
     return new MusterError('DISK_FULL', `${here}: no space is left on the disk`, { details, cause: error })
-  if (error.code !== 'EXEC_FAILED') return error
+  if (error.code !== 'EXEC_FAILED') return ofImage(stage.image, error)
   if (said(/^mount: .*(wrong fs type|overlay)/))
     return new MusterError('BUILD_NEEDS', 'the data directory is on a file system that cannot hold layers', {
       details,

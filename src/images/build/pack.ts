@@ -2,14 +2,13 @@ import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { writeCpio } from '../../lib/cpio/write.ts'
 import { makeDirectory } from '../../lib/dirs.ts'
-import { exec } from '../../lib/exec.ts'
 import { type Packed, parseIndex } from '../../lib/pack/packed.ts'
 import { writeSquashfs } from '../../lib/squashfs/write.ts'
 import type { FileTree } from '../../lib/tree/entry.ts'
 import type { Recipe } from '../../site/recipe.ts'
 import { type Artefact, type Manifest, artefactOf } from '../manifest.ts'
 import type { ImageStore } from '../store/store.ts'
-import { type Overlay, unshareArgs } from './sandbox.ts'
+import { type Overlay, withTool } from './sandbox.ts'
 
 type Form = Recipe['outputs'][number]
 
@@ -80,13 +79,9 @@ function parsed(text: string): unknown {
 /** mkfs.erofs 1.5 gives all files one time; that is the price of the same bytes every time. */
 async function writeErofs(file: string, time: number, overlay: Overlay, signal: AbortSignal): Promise<void> {
   const uuid = '00000000-0000-4000-8000-000000000000'
-  const argv = ['mkfs.erofs', '-zlz4hc', `-T${time}`, `-U${uuid}`, '--quiet', file, overlay.mountPoint]
-  await exec(
-    'unshare',
-    unshareArgs(
-      overlay,
-      argv.filter(arg => arg !== '--quiet'),
-    ),
-    { timeout: 0, signal },
-  )
+  await writeFile(file, '', { flag: 'wx', mode: 0o600 })
+  await withTool(overlay, ['mkfs.erofs', '-zlz4hc', `-T${time}`, `-U${uuid}`, '/run/root.erofs', '/target'], {
+    writable: { '/run/root.erofs': file },
+    signal,
+  })
 }

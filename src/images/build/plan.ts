@@ -31,7 +31,7 @@ export class Planner {
   }
 
   async #make(name: string, above: readonly string[]): Promise<ImagePlan> {
-    const { site, siteDir, update } = this.#world
+    const { site, siteDir } = this.#world
     const found = readRecipe(site, name)
     if (found.recipe === undefined) throw recipeInvalid(found)
     const recipe = found.recipe
@@ -40,7 +40,7 @@ export class Planner {
     const recipeDir = join(siteDir, 'images', name)
     const lockFile = join(recipeDir, 'lock.json')
     const before = await readLock(lockFile, name)
-    const draft = new Draft(this.#world, name, recipe, recipeDir, update.has(name) ? undefined : before)
+    const draft = new Draft(this.#world, name, recipe, recipeDir, before)
 
     const base =
       recipe.from.kind === 'image' && recipeNames(site).includes(recipe.from.settings)

@@ -1,7 +1,6 @@
-import { exec } from '../../lib/exec.ts'
 import type { Entry } from '../../lib/tree/entry.ts'
 import type { Recipe } from '../../site/recipe.ts'
-import { unshareArgs } from './sandbox.ts'
+import { withTool } from './sandbox.ts'
 import type { Stage } from './stage.ts'
 
 const NAMED: Readonly<Record<string, readonly string[]>> = {
@@ -27,18 +26,8 @@ export function pruneStage(recipe: Recipe): Stage | undefined {
       const paths = prunedPaths(tree.entries, recipe.prune)
       if (paths.length === 0) return
       // Paths of the tree itself: no part of them is a symbolic link, so nothing else can be reached.
-      const remove = [
-        'sh',
-        '-euc',
-        'cd "$1"; exec xargs --null rm --recursive --force --one-file-system --',
-        'sh',
-        overlay.mountPoint,
-      ]
-      await exec('unshare', unshareArgs(overlay, remove), {
-        input: paths.map(path => `${path}\0`).join(''),
-        timeout: 0,
-        ...(sandbox.signal && { signal: sandbox.signal }),
-      })
+      const remove = 'cd /target; exec xargs --null rm --recursive --force --one-file-system --'
+      await withTool(overlay, ['sh', '-euc', remove], { ...sandbox, input: paths.map(path => `${path}\0`).join('') })
     },
   }
 }

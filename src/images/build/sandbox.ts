@@ -182,7 +182,7 @@ function inner(error: unknown, argv: readonly string[]): unknown {
 const SHOWN = 160
 
 /** A mount namespace in which the layers are one tree; then the command takes the shell's place. */
-export function unshareArgs(overlay: Overlay | undefined, command: readonly string[]): string[] {
+function unshareArgs(overlay: Overlay | undefined, command: readonly string[]): string[] {
   const start = ['--mount', '--propagation', 'private', '--']
   if (overlay === undefined) return [...start, ...command]
   const { options, base } = overlayOptions(overlay)

@@ -8,6 +8,8 @@ export interface Stage {
   /** Everything the outcome depends on, besides the layers below. */
   readonly inputs: unknown
   make(work: StageWork): Promise<void>
+  /** What it leaves is taken as it is: nothing is cleaned out of it. */
+  readonly isKeptWhole?: boolean
 }
 
 export interface StageWork {

@@ -122,8 +122,7 @@ async function ansibleStage(step: Step, playbook: string, facts: StepFacts): Pro
         ansible_connection: 'community.general.chroot',
         ansible_remote_tmp: '/tmp',
       }
-      const children = Object.fromEntries(facts.groups.map(group => [group, { hosts: { [facts.image]: null } }]))
-      await writeFile(inventory, JSON.stringify({ all: { hosts: { [facts.image]: host }, children } }))
+      await writeFile(inventory, JSON.stringify({ all: inventoryOf(facts, host) }))
       const vars = join(work.scratch, 'vars.json')
       await writeFile(vars, JSON.stringify(step.vars ?? {}))
       const argv = [
@@ -148,6 +147,18 @@ async function ansibleStage(step: Step, playbook: string, facts: StepFacts): Pro
         },
       })
     },
+  }
+}
+
+/** Every host is in `all`, and in `ungrouped` when it is in no other group: nothing else can have these names. */
+const ITS_OWN = new Set(['all', 'ungrouped'])
+
+function inventoryOf({ image, groups }: StepFacts, host: Readonly<Record<string, string>>): unknown {
+  const name = ITS_OWN.has(image) ? `image-${image}` : image
+  const named = groups.filter(group => !ITS_OWN.has(group))
+  return {
+    hosts: { [name]: host },
+    children: Object.fromEntries(named.map(group => [group, { hosts: { [name]: null } }])),
   }
 }
 

@@ -163,7 +163,9 @@ describe('several names of one file', () => {
     ],
     ['one of them changed', [{ a: 'x', b: 'x@a', c: 'x@a' }, { b: 'y' }], 'a→ b→ c→a'],
   ])('%s', (_, layers, expected) => {
-    expect(links(merge(...layers))).toBe(expected)
+    const tree = merge(...layers)
+    expect(links(tree)).toBe(expected)
+    expect(tree.entries.map(({ path }) => tree.get(path))).toEqual(tree.entries)
   })
 })
 

@@ -45,8 +45,9 @@ export function mergeLayers(layers: readonly StackedLayer[]): MergedTree {
   const entries: Entry[] = []
   const firstNames = new Map<string, string>()
   const visit = (place: Place): void => {
+    place.entry = named(place, firstNames)
     places.set(place.entry.path, place)
-    entries.push(named(place, firstNames))
+    entries.push(place.entry)
     const children = [...place.children].sort(([a], [b]) => compareNames(a, b))
     for (const [, child] of children) visit(child)
   }

@@ -14,7 +14,7 @@ import {
   temporaryDir,
   writeFiles,
 } from '../../site/testing.ts'
-import { siteModules } from './site.ts'
+import { moduleNames, siteModules } from './site.ts'
 
 beforeAll(isolateGit)
 
@@ -25,7 +25,8 @@ const moduleFiles = (folder: string, about: string): Files => ({
 
 async function modulesOf(files: Files, cache?: string) {
   const dir = await directoryOf({ ...SMALL, ...files })
-  return { dir, modules: siteModules(await openSite(await directorySource(dir)), dir, cache ?? (await temporaryDir())) }
+  const site = await openSite(await directorySource(dir))
+  return { dir, site, modules: siteModules(site, dir, cache ?? (await temporaryDir())) }
 }
 
 /** A repository of modules, and the lines of site.yaml that pin it. */
@@ -113,4 +114,23 @@ test('a repository that cannot be had', async () => {
 test('a module of the site that is wrong', async () => {
   const { modules } = await modulesOf({ 'modules/slurm/module.yaml': 'zzz: 1\n', 'modules/slurm/install.sh': '' })
   expect(await failureOf(modules)).toBe('MODULE_INVALID: the modules have 1 error')
+})
+
+describe('the names of modules', () => {
+  test('are those on this machine: of the site, of Muster, and of what was fetched before', async () => {
+    const cache = await temporaryDir()
+    const common = await shared('common', { ...moduleFiles('munge', 'top'), 'docs/README.md': '' })
+    const { dir, site, modules } = await modulesOf(
+      { ...siteWith(common), ...moduleFiles('modules/slurm', 'ours') },
+      cache,
+    )
+    expect(await moduleNames(site, dir, cache)).toEqual(['muster-agent', 'slurm'])
+    expect(await readdir(cache)).toEqual([])
+    await modules()
+    expect(await moduleNames(site, dir, cache)).toEqual(['munge', 'muster-agent', 'slurm'])
+  })
+
+  test('are those of Muster where there is no site', async () => {
+    expect(await moduleNames(undefined, '/nowhere', '/nowhere')).toEqual(['muster-agent'])
+  })
 })

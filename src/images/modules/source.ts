@@ -38,6 +38,12 @@ export async function fetchModuleSource(source: ModuleSource, cacheDir: string):
   return folderIn(source, tree)
 }
 
+/** The same folder if it was fetched before; nobody is asked for it. */
+export async function fetchedModuleSource(source: ModuleSource, cacheDir: string): Promise<string | undefined> {
+  const tree = resolve(cacheDir, 'trees', source.commit)
+  return (await isDirectory(tree)) ? folderIn(source, tree) : undefined
+}
+
 /** A bare repository without hooks, made elsewhere and moved here: another process may be doing the same. */
 async function openCache(source: ModuleSource, cacheDir: string): Promise<string> {
   const id = createHash('sha256').update(withoutCredentials(source.git)).digest('hex').slice(0, 32)

@@ -28,7 +28,11 @@ export class Names {
   }
 
   async all(): Promise<string[]> {
-    const names = (await readdir(this.#dir)).map(file => FILE.exec(file)?.[1] ?? '')
+    const files = await readdir(this.#dir).catch((error: unknown) => {
+      if (isErrno(error, 'ENOENT')) return []
+      throw error
+    })
+    const names = files.map(file => FILE.exec(file)?.[1] ?? '')
     return names.filter(isName).sort()
   }
 

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
-import { rm, writeFile } from 'node:fs/promises'
+import { readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { makeDirectory } from '../../lib/dirs.ts'
 import { MusterError, messageOf } from '../../lib/errors.ts'
-import { createPrivate } from '../../state/files.ts'
+import { createPrivate, isErrno } from '../../state/files.ts'
 import { type Digest, Manifest, manifestText } from '../manifest.ts'
 import { BlobStore } from './blobs.ts'
 import { type Collected, type CollectOptions, type Roots, collect } from './collect.ts'
@@ -37,6 +37,14 @@ export async function openImageStore(dir: string, now: () => Date = () => new Da
   return new ImageStore(dir, now)
 }
 
+/** For those who only read: nothing is made, and where there is no such directory, there are no images. */
+export async function peekImageStore(dir: string): Promise<ImageStore> {
+  await readdir(join(dir, 'names')).catch((error: unknown) => {
+    if (!isErrno(error, 'ENOENT')) throw error
+  })
+  return new ImageStore(dir, () => new Date())
+}
+
 /**
  * Images by name, in a directory:
  *
@@ -49,7 +57,7 @@ export class ImageStore extends BlobStore {
   readonly #names: Names
   readonly #now: () => Date
 
-  /** Of a directory that is prepared: see `openImageStore`. */
+  /** Of a directory that is prepared, or only read: see `openImageStore` and `peekImageStore`. */
   constructor(dir: string, now: () => Date) {
     super(dir)
     this.#names = new Names(join(dir, 'names'))

@@ -39,7 +39,7 @@ export async function ociBase(facts: BaseFacts, reference: string): Promise<Pinn
       title: 'from container image',
       inputs: { oci: pin, arch: facts.arch },
       async make({ upper, scratch, sandbox }) {
-        if (reference.includes('-archive:')) await checkTar(file, sandbox)
+        if (reference.includes('-archive:')) await checkTar(file, reference, sandbox)
         const layout = join(scratch, 'layout')
         await mkdir(layout)
         const from = isRemote ? `${reference.replace(/(:[^:/@]+)?(@.*)?$/, '')}@${String(pin)}` : source.reference
@@ -58,7 +58,7 @@ export async function ociBase(facts: BaseFacts, reference: string): Promise<Pinn
             throw isRemote ? unreachable(error, reference) : damaged(error, reference, 'container image')
           },
         )
-        for (const layer of await layersIn(layout)) await checkTar(layer, sandbox, { mayJustEnd: true })
+        for (const layer of await layersIn(layout)) await checkTar(layer, reference, sandbox, { mayJustEnd: true })
         await withTool(
           upper,
           ['umoci', '--log=error', 'raw', 'unpack', '--image', '/run/layout:image', '/target/root'],

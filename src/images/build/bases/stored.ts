@@ -34,13 +34,18 @@ export async function storedBase(store: ImageStore, name: string, from: { file: 
               hint: 'bring it back with pull or import, or take the newest with --update',
             },
           )
-        await unpackSquashfs(store.pathOf(squashfs), upper, sandbox)
+        await unpackSquashfs(store.pathOf(squashfs), upper, sandbox, `image ${name}`)
       },
     }),
   }
 }
 
-export async function unpackSquashfs(file: string, target: string, sandbox: SandboxOptions): Promise<void> {
+export async function unpackSquashfs(
+  file: string,
+  target: string,
+  sandbox: SandboxOptions,
+  shown = file,
+): Promise<void> {
   await withTool(
     target,
     ['unsquashfs', '-quiet', '-no-progress', '-force', '-dest', '/target', '/run/image.squashfs'],
@@ -49,6 +54,6 @@ export async function unpackSquashfs(file: string, target: string, sandbox: Sand
       readable: { '/run/image.squashfs': file },
     },
   ).catch((error: unknown) => {
-    throw damaged(error, file, 'squashfs')
+    throw damaged(error, shown, 'squashfs')
   })
 }

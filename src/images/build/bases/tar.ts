@@ -6,7 +6,7 @@ import { checkArchive } from '../../../lib/tar/check.ts'
 import { type TarOptions, readTarHeaders } from '../../../lib/tar/read.ts'
 import { hashFile } from '../../store/disk.ts'
 import { type SandboxOptions, withTool } from '../sandbox.ts'
-import { type BaseFacts, type PinnedBase, existing } from './base.ts'
+import { type BaseFacts, type PinnedBase, damaged, existing } from './base.ts'
 
 /** An archive of a root. Its list is read before anything is unpacked. */
 export async function tarBase(facts: BaseFacts, path: string): Promise<PinnedBase> {
@@ -18,13 +18,13 @@ export async function tarBase(facts: BaseFacts, path: string): Promise<PinnedBas
     stage: pin => ({
       title: 'from tar',
       inputs: { tar: pin },
-      make: ({ upper, sandbox }) => unpackTar(file, upper, sandbox),
+      make: ({ upper, sandbox }) => unpackTar(file, path, upper, sandbox),
     }),
   }
 }
 
-async function unpackTar(file: string, target: string, sandbox: SandboxOptions): Promise<void> {
-  const decompress = await checkTar(file, sandbox)
+async function unpackTar(file: string, shown: string, target: string, sandbox: SandboxOptions): Promise<void> {
+  const decompress = await checkTar(file, shown, sandbox)
   const argv = [
     'tar',
     '--extract',
@@ -50,19 +50,28 @@ async function unpackTar(file: string, target: string, sandbox: SandboxOptions):
       ...sandbox,
       readable: { '/run/archive': file },
     },
-  )
+  ).catch((error: unknown) => {
+    throw damaged(error, shown, 'archive that tar can unpack')
+  })
 }
 
-/** Refuses an archive that would touch anything outside the directory it is unpacked into; says what decompresses it. */
+/**
+ * Refuses an archive that would touch anything outside the directory it is unpacked into, under the name people know it
+ * by; says what decompresses it.
+ */
 export async function checkTar(
   file: string,
+  shown: string,
   sandbox: SandboxOptions,
   options: TarOptions = {},
 ): Promise<string | undefined> {
   const program = await decompressor(file)
   const stream =
     program === undefined ? createReadStream(file, { highWaterMark: 1 << 20 }) : decompressed(program, file, sandbox)
-  await checkArchive(readTarHeaders(stream, options))
+  await checkArchive(readTarHeaders(stream, options)).catch((error: unknown) => {
+    if (!(error instanceof MusterError)) throw error
+    throw new MusterError(error.code, `${shown}: ${error.message}`, { details: error.details, cause: error })
+  })
   return program
 }
 
@@ -88,7 +97,7 @@ async function* decompressed(program: string, file: string, sandbox: SandboxOpti
     ...(sandbox.signal && { signal: sandbox.signal }),
   })
   const failed = work.catch((error: unknown) => {
-    pipe.destroy(new MusterError('ARCHIVE_INVALID', `${file}: ${program} cannot read it`, { cause: error }))
+    pipe.destroy(new MusterError('ARCHIVE_INVALID', `${program} cannot read it`, { cause: error }))
   })
   yield* pipe as Readable as AsyncIterable<Uint8Array>
   await failed
