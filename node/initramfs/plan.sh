@@ -50,8 +50,8 @@ read_command_line() {
   forget_plan
   read_words <"$PROC/cmdline" ||
     fail "$(cat "$WORK/wrong-word") on the kernel command line is not understood" 'look at: muster boot script NODE'
-  require_plan 'on the kernel command line'
   if [ "$plan_shell" = 1 ]; then : >"$WORK/shell-allowed"; fi
+  require_plan 'on the kernel command line'
   say "plan: ${plan_node:-a machine nobody knows}, boot ${plan_boot:-without id}, servers $plan_servers"
 }
 

@@ -40,12 +40,16 @@ report_begin() { # BEGAN: the two phases that are known once there is a network,
     send_report initrd "$1" ''
     send_report fetch "$fetch_begins" ''
   } &
+  first_reports=$!
 }
 
 report_root() { # the last chance before the network is left to the system; but it must not take long
   now
-  send_report root "$clock" '' &
-  wait_for 4 has_ended $! || kill $! 2>/dev/null || :
+  {
+    wait_for 4 has_ended "$first_reports" || :
+    send_report root "$clock" ''
+  } &
+  wait_for 8 has_ended $! || kill $! 2>/dev/null || :
 }
 
 report_failure() { # DETAIL

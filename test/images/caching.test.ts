@@ -122,3 +122,16 @@ describe('of an image that was built before', () => {
     expect((await lab.build('top')).digest).toBe(before.digest)
   })
 })
+
+it('a step knows which image it is in, also where another has the same steps', async () => {
+  const said: string[] = []
+  for (const name of ['one', 'other']) {
+    await lab.recipe(
+      name,
+      'from: { image: base }\noutputs: [squashfs]\nsteps: [{ run: echo $MUSTER_IMAGE >/etc/name }]\n',
+    )
+    await lab.build(name)
+    said.push((await lab.muster(['image', 'shell', name, '--', 'cat', '/etc/name'])).stdout)
+  }
+  expect(said).toEqual(['one\n', 'other\n'])
+})

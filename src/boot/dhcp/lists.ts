@@ -42,8 +42,10 @@ export const missing = (error: unknown): undefined => {
   if (!isErrno(error, 'ENOENT')) throw error
 }
 
-/** How many lines may wait in files of their own until all are written together. */
+/** How many files of additions there may be until all is written together. */
 const MOST_FILES = 100
+/** dnsmasq says that it reads such a file before it does: with more lines than this the difference would be felt. */
+const MOST_LINES = 1000
 
 export type ListChange =
   | { readonly kind: 'none' }
@@ -89,7 +91,8 @@ export class ReservationFiles {
 
   compare(lines: readonly string[]): ListChange {
     const change = compareLists(this.#lines, lines)
-    return change.kind === 'added' && this.#next > MOST_FILES ? { kind: 'changed' } : change
+    const isMuch = change.kind === 'added' && (change.lines.length > MOST_LINES || this.#next > MOST_FILES)
+    return isMuch ? { kind: 'changed' } : change
   }
 
   /** The next file of additions. */

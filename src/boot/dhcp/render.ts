@@ -208,8 +208,8 @@ function proxy(networks: readonly NetworkPlan[], desired: DhcpDesired, place: Pl
 
 /** What nobody else is asked for. */
 function ourZones(networks: readonly NetworkPlan[], desired: DhcpDesired): string[] {
-  const domains = [desired.domain, ...desired.networks.map(({ domain }) => domain ?? '')]
-  const ofHosts = desired.hosts.map(({ domain }) => domain)
-  const names = [...domains, ...ofHosts].filter(domain => domain !== '').map(domain => dnsName(domain, 'domain'))
+  const domains = new Set([desired.domain, ...desired.networks.map(({ domain }) => domain ?? '')])
+  for (const { domain } of desired.hosts) domains.add(domain)
+  const names = [...domains].filter(domain => domain !== '').map(domain => dnsName(domain, 'domain'))
   return [...new Set([...names.toSorted(), ...networks.flatMap(reverseZones)])]
 }

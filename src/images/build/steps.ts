@@ -38,7 +38,7 @@ const environment = (facts: StepFacts): Record<string, string> => ({
 function runStage(step: Step, script: string, facts: StepFacts): Stage {
   return {
     title: step.name ?? `run ${firstWords(script)}`,
-    inputs: { run: script, env: step.env, network: step.network },
+    inputs: { image: facts.image, run: script, env: step.env, network: step.network },
     make: work => inside(work, step.network, [...SHELL, '-c', script], { env: { ...environment(facts), ...step.env } }),
   }
 }
@@ -54,7 +54,7 @@ async function scriptStage(step: Step, script: string, facts: StepFacts): Promis
   const target = `/run/muster/${basename(script)}`
   return {
     title: step.name ?? `script ${script}`,
-    inputs: { script: await digestOfFiles(file), env: step.env, network: step.network },
+    inputs: { image: facts.image, script: await digestOfFiles(file), env: step.env, network: step.network },
     make: work =>
       inside(work, step.network, isProgram ? [target] : [...SHELL, target], {
         env: { ...environment(facts), ...step.env },
@@ -67,7 +67,7 @@ function moduleStage(step: Step, module: ModuleSpec, facts: StepFacts): Stage {
   const network = step.network || module.network
   return {
     title: `module ${module.name}`,
-    inputs: { module: module.name, content: module.digest, env: step.env, network },
+    inputs: { image: facts.image, module: module.name, content: module.digest, env: step.env, network },
     make: work =>
       inside(work, network, [...SHELL, './install.sh'], {
         env: { ...environment(facts), MUSTER_MODULE: module.name, ...module.env, ...step.env },
@@ -107,6 +107,7 @@ async function ansibleStage(step: Step, playbook: string, facts: StepFacts): Pro
   return {
     title: step.name ?? `ansible ${basename(playbook)}`,
     inputs: {
+      image: facts.image,
       ansible: basename(playbook),
       folder: await digestOfFiles(folder),
       shared,
