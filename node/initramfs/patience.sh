@@ -28,7 +28,7 @@ wait_for() { # SECONDS COMMAND…: until the command succeeds
 
 offer_shell() { # the site allows it: muster.shell=1
   say 'press a key within 10 seconds for a shell'
-  keys=$(timeout 10 head -c 1 </dev/console | wc -c)
+  keys=$({ timeout 10 head -c 1 </dev/console | wc -c; } 2>/dev/null)
   if [ "$keys" -eq 0 ]; then return 0; fi
   say 'leave the shell to go on'
   setsid cttyhack sh -i </dev/console >/dev/console 2>&1 || :
