@@ -131,7 +131,8 @@ follow() { # FILE END WRITER: writes what is in the file, and what is added to i
         kill "$3" 2>/dev/null || :
         grew=$clock
       fi
-      sleep 0.05
+      # Not less: under an emulator looking costs more than waiting.
+      sleep 0.2
     fi
     if [ $((clock - shown)) -ge 500 ]; then
       shown=$clock

@@ -60,8 +60,9 @@ export function machineScript(decision: Decision, context: BootContext): string 
     case 'discover':
       return discoveryScript(decision, context)
     case 'refuse':
-      return refusal(decision, context)
+      break
   }
+  return refusal(decision, context)
 }
 
 function imageScript(decision: Extract<Decision, { kind: 'image' }>, context: BootContext): string {

@@ -25,7 +25,7 @@ export class Reporter implements AsyncDisposable {
   #heard = new Set<string>()
   readonly #told = new Map<string, { readonly what: string; readonly at: number }>()
   #timer: NodeJS.Timeout | undefined
-  #sending: Promise<void> | undefined
+  #sending: Promise<boolean> | undefined
   #pause = EVERY
   #dropped = 0
   #batch = BATCH
@@ -70,10 +70,9 @@ export class Reporter implements AsyncDisposable {
   /** One batch at a time, in order. */
   async #flush(): Promise<void> {
     this.#timer = undefined
-    this.#sending = this.#deliver().then(() => {
-      this.#sending = undefined
-    })
+    this.#sending = this.#deliver()
     await this.#sending
+    this.#sending = undefined
     if (this.#sightings.length > 0 || this.#heard.size > 0) this.#wake()
   }
 
@@ -91,12 +90,13 @@ export class Reporter implements AsyncDisposable {
       return true
     } catch (error) {
       const code = error instanceof MusterError ? error.code : undefined
+      const isTooLarge = code === 'BODY_TOO_LARGE'
       // Said once more it would be refused once more, and all that comes after it would wait for ever.
-      if (code === 'REQUEST_INVALID' || code === 'USAGE') {
+      if (code === 'REQUEST_INVALID' || code === 'USAGE' || (isTooLarge && sightings.length <= 1)) {
         this.#logger.error({ err: error, count: sightings.length }, 'the control role refuses what was seen')
         return true
       }
-      if (code === 'BODY_TOO_LARGE') this.#batch = Math.max(1, Math.floor(this.#batch / 2))
+      if (isTooLarge) this.#batch = Math.max(1, Math.floor(this.#batch / 2))
       if (this.#pause === EVERY) this.#logger.warn({ err: error }, 'the control role cannot be told; it will be')
       this.#pause = Math.min(this.#pause * 2, LONGEST_PAUSE)
       this.#sightings = [...sightings, ...this.#sightings]
@@ -110,10 +110,7 @@ export class Reporter implements AsyncDisposable {
     this.#isClosed = true
     clearTimeout(this.#timer)
     const patience = new AbortController()
-    await Promise.race([
-      this.#tellTheRest(),
-      pause(GRACE, undefined, { signal: patience.signal, ref: false }).catch(() => {}),
-    ])
+    await Promise.race([this.#tellTheRest(), pause(GRACE, undefined, { signal: patience.signal }).catch(() => {})])
     patience.abort()
   }
 

@@ -88,10 +88,10 @@ export const lab: CommandSpec = {
       about: 'Boot simulated nodes against a boot server, and keep them alive',
       args: [{ name: '<server>', about: 'http://address:port of the boot server' }],
       options: [
-        { flags: '--nodes <file>', about: 'JSON list of { name, mac }', completes: 'files' },
+        { flags: '--machines <file>', about: 'JSON list of { name, mac }', completes: 'files' },
         { flags: '--whole', about: 'fetch artefacts whole and check their digests' },
       ],
-      examples: ['muster lab simulate http://10.77.0.1:7180 --nodes nodes.json'],
+      examples: ['muster lab simulate http://10.77.0.1:7180 --machines nodes.json'],
       stopsItself: true,
       action: async () => (await import('./commands/lab.ts')).runSimulation,
     },

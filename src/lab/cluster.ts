@@ -38,7 +38,7 @@ export function castOf(site: Site, counts: Counts): Cast {
   for (const node of site.nodes.values()) {
     if (chosen.length === wanted) break
     const { value } = site.resolve(node)
-    const found = playable(bootNode(node.name, value), value as Located)
+    const found = playable(bootNode(node.name, value), value)
     if (found !== undefined) chosen.push(found)
   }
   if (chosen.length < wanted)

@@ -63,19 +63,22 @@ export async function bootsUnder(
   const first = kernel === undefined ? SECTOR_SAYS : 'Linux version'
   const source = kernel === undefined ? await diskArguments(run) : kernelArguments(kernel)
   const alive = Promise.withResolvers<undefined>()
-  let last = ''
+  let complaint: string | undefined
   await using program = await startProgram(QEMU, [...ACCELERATION[accelerator], ...PROBE, ...source], {
     env: { [LAB_VARIABLE]: id },
     onLine: line => {
       if (line.includes(first)) alive.resolve(undefined)
-      else if (line.trim() !== '') last = line.trim()
+      else complaint ??= COMPLAINT.exec(line)?.[1]
     },
   })
   const late = Promise.withResolvers<string>()
   const timer = setTimeout(() => late.resolve(`a kernel does not start within ${patience / 1000} s`), patience)
-  const ended = program.ended.then(() => `QEMU ends: ${last}`)
+  const ended = program.ended.then(how => `QEMU ends: ${complaint ?? how}`)
   return await Promise.race([alive.promise, late.promise, ended]).finally(() => clearTimeout(timer))
 }
+
+/** The first is the cause; what follows are assertions. */
+const COMPLAINT = /^qemu(?:-system-x86_64)?: (?:error: )?(.{1,100})/
 
 const PROBE =
   '-nodefaults -no-user-config -machine pc -m 256M -display none -vga none -nic none -serial stdio -no-reboot'.split(

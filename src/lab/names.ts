@@ -19,7 +19,7 @@ export interface LabNames {
 
 export const NAMESPACES = '/run/netns'
 /** In the environment of every process of a lab, and so of their children: which lab it belongs to. */
-export const LAB_VARIABLE = 'MUSTER_LAB'
+export const LAB_VARIABLE = 'MUSTER_LAB_ID'
 export const NODE_VARIABLE = 'MUSTER_LAB_NODE'
 
 export const labNames = (dir: string): LabNames => {

@@ -24,7 +24,7 @@ const LOOK_AGAIN = 10
 const LOOKS = 20
 const NOWHERE = ''
 /** Seconds. */
-const YOUNG = 10
+const YOUNG = 120
 /** The kernel counts in hundredths of a second for all who read /proc, on every machine (USER_HZ). */
 const TICKS = 100
 /** How often those who come to light after the end of their parents are ended in turn. */
@@ -147,13 +147,17 @@ function ancestors(): Set<number> {
   return found
 }
 
-/** See proc_pid_stat(5); the name of the program, in parentheses, may contain anything. */
+/**
+ * See proc_pid_stat(5); the name of the program, in parentheses, may contain anything. A process whose first thread has
+ * ended (Z) still runs, and holds its files and sockets, as long as it has others.
+ */
 function statOf(pid: number): { readonly parent: number; readonly start: string } | undefined {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'latin1')
     const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
-    const [state, parent, start] = [fields[0], fields[1], fields[19]]
-    if (parent === undefined || start === undefined || state === 'Z' || state === 'X') return undefined
+    const [state, parent, threads, start] = [fields[0], fields[1], fields[17], fields[19]]
+    const hasEnded = state === 'X' || (state === 'Z' && Number(threads) <= 1)
+    if (parent === undefined || start === undefined || hasEnded) return undefined
     return { parent: Number(parent), start }
   } catch {
     return undefined

@@ -66,8 +66,8 @@ describe('replies', () => {
   it('find their question in whatever order and pieces they come', async () => {
     const asked: number[] = []
     await qemu(({ execute, id }, socket) => {
-      if (execute === 'qmp_capabilities') return void socket.write(ok(id))
-      asked.push(id)
+      if (execute === 'qmp_capabilities') socket.write(ok(id))
+      else asked.push(id)
       if (asked.length < 2) return
       const text = asked
         .reverse()
@@ -82,9 +82,9 @@ describe('replies', () => {
   })
 })
 
-describe('a machine that misbehaves', () => {
-  const nothing = (): void => {}
+const nothing = (): void => {}
 
+describe('a machine that misbehaves', () => {
   it('may not be there', async () => {
     await expect(Qmp.connect(path)).rejects.toMatchObject({ code: 'LAB_FAILED', message: `${path}: nothing answers` })
   })

@@ -12,8 +12,8 @@ const failureOf = (work: Promise<void>): Promise<MusterError> =>
   )
 
 test('nothing is said where everything is there', async () => {
-  await requireLab('bios', EVERYTHING)
-  await requireLab('uefi', EVERYTHING)
+  await expect(requireLab('bios', EVERYTHING)).resolves.toBeUndefined()
+  await expect(requireLab('uefi', EVERYTHING)).resolves.toBeUndefined()
 })
 
 test('all that is missing is said at once, with what to install', async () => {
@@ -49,16 +49,13 @@ test.each([
 })
 
 test('a lab with a BIOS needs no UEFI, and the other way round', async () => {
-  await requireLab('bios', without('/usr/share/OVMF/OVMF_CODE_4M.fd'))
-  await requireLab('uefi', without('/usr/lib/ipxe/qemu/efi-virtio.rom'))
+  await expect(requireLab('bios', without('/usr/share/OVMF/OVMF_CODE_4M.fd'))).resolves.toBeUndefined()
+  await expect(requireLab('uefi', without('/usr/lib/ipxe/qemu/efi-virtio.rom'))).resolves.toBeUndefined()
 })
 
 test('this machine has commands and files', async () => {
   const host = thisHost()
-  expect(await Promise.all(['sh', 'no-such-command', '/proc/self', '/no/such/file'].map(host.has))).toEqual([
-    true,
-    false,
-    true,
-    false,
-  ])
+  expect(
+    await Promise.all(['sh', 'no-such-command', '/proc/self', '/no/such/file'].map(what => host.has(what))),
+  ).toEqual([true, false, true, false])
 })

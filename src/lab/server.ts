@@ -61,7 +61,7 @@ export async function startServer(server: LabPlan['server'], options: ServerStar
         await Promise.race([isReady(urlOf(port)), ended, whenAborted(signal)])
       } catch (error) {
         // Whoever waits for a server that ends may notice first; why it ended is what people want to know.
-        if (signal?.aborted !== true && (await isGone(process, A_MOMENT))) return await ended
+        if (signal?.aborted !== true && (await isGone(process, A_MOMENT))) await ended
         throw error
       }
     },

@@ -67,11 +67,23 @@ describe('a program', () => {
     expect(await (await sh('kill -USR1 $$')).ended).toBe('SIGUSR1')
   })
 
+  it('has said its last word when it has ended', async () => {
+    const programs = await Promise.all(Array.from({ length: 20 }, () => sh('echo one; printf "last word"; exit 1')))
+    await Promise.all(programs.map(({ ended }) => ended))
+    expect(new Set(programs.flatMap(({ lines }) => lines))).toEqual(new Set(['one', 'last word']))
+  })
+
+  it('has ended although it left somebody behind', async () => {
+    const program = await sh('sleep 1000 & echo $!')
+    expect(await program.ended).toBe(0)
+    process.kill(Number(program.lines[0]), 'SIGKILL')
+  })
+
   it('has its directory, and its environment beside ours', async () => {
     const dir = await temporaryDir()
     const program = await sh('pwd; echo "$COLOUR $PATH"', { cwd: dir, env: { COLOUR: 'blue' } })
-    await program.says(dir)
     await program.says(`blue ${process.env['PATH']}`)
+    expect(program.lines).toEqual([dir, `blue ${process.env['PATH']}`])
   })
 
   it('that is not installed is no program', async () => {
@@ -117,7 +129,9 @@ describe('a program', () => {
 
 describe('stopping', () => {
   it('asks, and waits until it has ended', async () => {
-    const program = await sh(`trap 'echo bye; kill $!; exit 0' TERM; sleep 1000 & echo here; wait`)
+    // Without a child, which might miss the signal.
+    const wait = `process.once("SIGTERM", () => { console.log("bye"); process.exit(0) }); setInterval(() => {}, 1e9)`
+    const program = await sh(`exec '${process.execPath}' -e '${wait}; console.log("here")'`)
     await program.says('here')
     await program.stop()
     expect(await program.ended).toBe(0)

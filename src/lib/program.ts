@@ -1,3 +1,4 @@
+// oxlint-disable-next-line no-restricted-imports -- the other door beside exec.ts: for what goes on running
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { MusterError } from './errors.ts'
@@ -21,7 +22,7 @@ export interface ProgramOptions {
 
 export interface Program extends AsyncDisposable {
   readonly pid: number
-  /** Exit status, or the signal that ended it. */
+  /** Exit status, or the signal that ended it; by then its last line was heard. */
   readonly ended: Promise<number | NodeJS.Signals>
   signal(signal: NodeJS.Signals): void
   /** Asks it to end, and insists after `patience` milliseconds. */
@@ -29,6 +30,8 @@ export interface Program extends AsyncDisposable {
 }
 
 const PATIENCE = 5000
+/** What a program has left behind may hold its output for ever. */
+const LAST_WORDS = 500
 
 export async function startProgram(
   command: string,
@@ -43,7 +46,11 @@ export async function startProgram(
     ...(options.env !== undefined && { env: { ...process.env, ...options.env } }),
   })
   const ended = new Promise<number | NodeJS.Signals>(resolve => {
-    child.once('exit', (code, signal) => resolve(code ?? signal ?? 0))
+    child.once('exit', (code, signal) => {
+      const tell = (): void => resolve(code ?? signal ?? 0)
+      child.once('close', tell)
+      setTimeout(tell, LAST_WORDS).unref()
+    })
   })
   await new Promise<void>((resolve, reject) => {
     child.once('spawn', resolve)

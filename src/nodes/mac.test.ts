@@ -25,9 +25,11 @@ describe('a MAC address', () => {
     // Two letters that become one when they are made lower case.
     'K:54:00:12:34:ab',
   ])('%j is none', text => {
-    expect(Mac.safeParse(text).error?.issues.map(issue => issue.message)).toEqual([
-      text.length > 17 ? expect.stringContaining('17') : 'is not a MAC address',
-    ])
+    expect(Mac.safeParse(text).success).toBe(false)
+  })
+
+  it('says so', () => {
+    expect(Mac.safeParse('52:54').error?.issues.map(issue => issue.message)).toEqual(['is not a MAC address'])
   })
 
   it.for([[undefined], [null], [525400123456], [['52:54:00:12:34:ab']]])('%j is none', ([value]) => {

@@ -6,7 +6,7 @@ const MAC = '52:54:00:aa:bb:cc'
 const FIRST = '2026-03-01T12:00:00.000Z'
 const LATER = '2026-03-01T12:01:00.000Z'
 /** leaf-03, port 17 */
-const FRAME = '0180c200000e52540000000188cc020704001122334455040305313706020078' + '0a076c6561662d3033' + '0000'
+const FRAME = '0180c200000e52540000000188cc0207040011223344550403053137060200780a076c6561662d30330000'
 
 const facts = (more: object = {}): MachineFacts => MachineFacts.parse({ mac: MAC, serial: 'S1', ...more })
 const heard = (frame = FRAME) => ({ lldp: [{ interface: 'eth0', frame }] })

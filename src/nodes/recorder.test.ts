@@ -311,19 +311,19 @@ describe('many nodes', () => {
   })
 })
 
-describe('while something is being written', () => {
-  /** Resolves when a commit has begun; it ends when it is let go. */
-  const held = (): { begun: Promise<void>; letGo: (error?: Error) => void } => {
-    const begun = Promise.withResolvers<void>()
-    const gate = Promise.withResolvers<void>()
-    world.before = () => {
-      world.before = () => {}
-      begun.resolve()
-      return gate.promise
-    }
-    return { begun: begun.promise, letGo: error => (error === undefined ? gate.resolve() : gate.reject(error)) }
+/** Resolves when a commit has begun; it ends when it is let go. */
+const held = (): { begun: Promise<void>; letGo: (error?: Error) => void } => {
+  const begun = Promise.withResolvers<void>()
+  const gate = Promise.withResolvers<void>()
+  world.before = () => {
+    world.before = () => {}
+    begun.resolve()
+    return gate.promise
   }
+  return { begun: begun.promise, letGo: error => (error === undefined ? gate.resolve() : gate.reject(error)) }
+}
 
+describe('while something is being written', () => {
   it('what else is said is written next, in order', async () => {
     const { begun, letGo } = held()
     const first = take([step('loader')])
@@ -397,18 +397,19 @@ describe('while something is being written', () => {
   })
 })
 
-describe('when somebody else writes about the same node', () => {
-  const disturb = (times: number): void => {
-    let left = times
-    world.before = async () => {
-      if (left-- <= 0) return
-      const before = world.before
-      world.before = () => {}
-      await report(store, 'n1', { power: { value: left % 2 === 0 ? 'on' : 'off' } }, { actor: 'bmc' }, new Date(now))
-      world.before = before
-    }
+/** Before each of the next commits, somebody else is quicker. */
+const disturb = (times: number): void => {
+  let left = times
+  world.before = async () => {
+    if (left-- <= 0) return
+    const before = world.before
+    world.before = () => {}
+    await report(store, 'n1', { power: { value: left % 2 === 0 ? 'on' : 'off' } }, { actor: 'bmc' }, new Date(now))
+    world.before = before
   }
+}
 
+describe('when somebody else writes about the same node', () => {
   it('neither overwrites the other', async () => {
     disturb(3)
     await take([step('loader')])

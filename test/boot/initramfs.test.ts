@@ -109,7 +109,8 @@ async function home(...answers: Answer[]): Promise<Home> {
       if (answer === 'wrong') bytes[100] = (bytes[100] ?? 0) ^ 1
       const range = { 'content-range': `bytes ${from}-${root.length - 1}/${root.length}` }
       response.writeHead(from > 0 ? 206 : 200, { 'content-length': bytes.length, ...(from > 0 && range) })
-      if (answer === 'breaks') response.write(bytes.subarray(0, bytes.length >> 1), () => response.socket?.destroySoon())
+      if (answer === 'breaks')
+        response.write(bytes.subarray(0, bytes.length >> 1), () => response.socket?.destroySoon())
       else response.end(bytes)
     })
   })
@@ -214,7 +215,9 @@ test(
       ]),
     )
     for (const stage of ['plan', 'modules', 'network', 'fetch', 'root'])
-      expect(machine.console.join('\n')).toMatch(new RegExp(`^\\[\\d+\\.\\d\\d\\] ${stage}: done in \\d+\\.\\d\\d s$`, 'm'))
+      expect(machine.console.join('\n')).toMatch(
+        new RegExp(`^\\[\\d+\\.\\d\\d\\] ${stage}: done in \\d+\\.\\d\\d s$`, 'm'),
+      )
   },
   10 * MINUTES,
 )
@@ -225,7 +228,9 @@ test(
     await using server = await home('breaks', 'wrong', 'wrong', 'wrong')
     await using machine = await boot(plan(server.url))
     const failure = await machine.line(/FAILED: /)
-    expect(failure).toMatch(/FAILED: http:\S+ sent other bytes than those of the image: sha256 [0-9a-f]{64} instead of [0-9a-f]{64}; is the boot/)
+    expect(failure).toMatch(
+      /FAILED: http:\S+ sent other bytes than those of the image: sha256 [0-9a-f]{64} instead of [0-9a-f]{64}; is the boot/,
+    )
     expect(machine.console.some(line => line.startsWith('root: '))).toBe(false)
     await machine.line(/attempt 2 follows in \d+\.\d\d s/)
     const [blob, reason] = [`/blob/${sha256}`, server.reports.at(-1)]
@@ -248,7 +253,9 @@ test(
   'a machine nobody knows says what it is, is adopted, and goes on as that node',
   async () => {
     await using server = await home('right')
-    await using machine = await boot(`muster.mode=discover muster.boot=aaaaaaaaaaaaaaaa muster.mac=${MAC} muster.servers=${server.url}`)
+    await using machine = await boot(
+      `muster.mode=discover muster.boot=aaaaaaaaaaaaaaaa muster.mac=${MAC} muster.servers=${server.url}`,
+    )
     await machine.line(/discover: this machine is m-1$/)
     expect(server.reports[0]).toMatchObject({
       path: '/discover',

@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { Manifest } from '../../src/images/manifest.ts'
 import { exec } from '../../src/lib/exec.ts'
 import { openImageStore } from '../../src/images/store/store.ts'
+import { MUSTER, type Program, start } from '../cli/testing.ts'
 import { type Cluster, type MachineReply, commit, makeCluster, phasesOf } from './testing.ts'
 
 let cluster: Cluster
@@ -85,7 +86,7 @@ describe('two machines with BIOS, squashfs in RAM', () => {
     await cluster.lab.stopServer('killed')
     await cluster.lab.startServer()
     const after = await cluster.ready('n001', before)
-    expect(phasesOf(after)).toContain('fetch')
+    expect(phasesOf(after).slice(-3)).toEqual(['root', 'agent', 'ready'])
     await cluster.lab.impair(['n001'], {})
   })
 
@@ -157,5 +158,59 @@ describe('a machine nobody knows', () => {
     expect(phasesOf(boot)).toEqual(['initrd', 'fetch', 'root', 'agent', 'ready'])
     expect(await readFile(join(cluster.site, 'nodes.yaml'), 'utf8')).toContain(machine.mac)
     expect(await cluster.console('stranger1')).toContain('"hostname":"n005"')
+  })
+})
+
+describe('while the control role is down', () => {
+  afterEach(() => cluster.down())
+
+  it('a boot server that was restarted boots nodes alone, and tells what happened when it is back', async () => {
+    const { data, site, lab, client } = cluster
+    const control = (): Program =>
+      start(MUSTER, ['serve', '--role', 'control', '--site', site, '--data', data, '--listen', '127.0.0.1:0'])
+    const answers = (): Promise<unknown> =>
+      cluster.until('the control role answers', () => client.get('/api/v1/status'))
+    const mac = '52:54:00:e2:e0:01'
+    {
+      await using first = control()
+      await answers()
+      await client.send('POST', '/api/v1/places', { places: [{ mac, switch: 'sw1', port: '1' }] })
+      await client.send('POST', '/api/v1/site/apply', { allowDirty: true })
+      const alone = join(cluster.dir, 'alone')
+      const { manifest } = await image()
+      await lab.up({
+        nodes: [{ name: 'n001', mac, memory: 1536 }],
+        firmware: 'bios',
+        accelerator: 'tcg',
+        addresses: [{ cidr: '10.77.0.1/16' }],
+        off: true,
+        server: {
+          command: MUSTER,
+          args: ['serve', '--role', 'boot', '--control', join(data, 'muster.sock'), '--data', alone],
+          log: join(lab.dir, 'serve.log'),
+          ready: async () => {
+            const copy = await openImageStore(join(alone, 'images'))
+            const wanted = manifest.artefacts.filter(({ type }) => ['kernel', 'initrd', 'squashfs'].includes(type))
+            await cluster.until('the images have arrived', async () => {
+              const here = await Promise.all(wanted.map(({ sha256 }) => copy.has(sha256)))
+              const view = await readFile(join(alone, 'boot/view.json'), 'utf8')
+              return here.every(Boolean) && !view.includes('-partial') ? true : undefined
+            })
+          },
+        },
+      })
+      first.child.kill('SIGKILL')
+      await first.ended
+    }
+    await lab.stopServer('killed')
+    await lab.startServer()
+    await lab.power(['n001'], 'on')
+    await cluster.until('the agent has said what it runs', async () =>
+      (await cluster.console('n001')).includes('muster-agent: {') ? true : undefined,
+    )
+    await using _ = control()
+    await answers()
+    const boot = await cluster.boot('n001', found => found.mac === mac && found.phases.at(-1)?.phase === 'ready')
+    expect(phasesOf(boot)).toEqual(['dhcp', 'loader', 'kernel', 'initrd', 'fetch', 'root', 'agent', 'ready'])
   })
 })

@@ -40,16 +40,26 @@ async function leftBehind({ dir, names }: Lab): Promise<string[]> {
 }
 
 describe('whoever brings up a lab is killed', () => {
-  const steps = ['clean up', 'network', 'accelerator', 'server', 'machines']
-  test.each(steps.flatMap(step => [`begin ${step}`, `end ${step}`]).concat('ready', 'up'))('at: %s', async when => {
+  const steps = ['network', 'accelerator', 'server', 'machines']
+  const instants = ['end clean up', ...steps.flatMap(step => [`begin ${step}`, `end ${step}`]), 'ready']
+
+  test.each(instants)('at: %s', async when => {
     const lab = await newLab()
     await killed(lab, when)
-    const { state } = await lab.status()
-    expect(state).toBe(when === 'up' ? 'up' : when.endsWith('clean up') ? 'down' : 'interrupted')
-    expect(await lab.cleanUp()).toBe(when !== 'up' && !when.endsWith('clean up'))
-    if (when === 'up') expect(await lab.down()).toBe(true)
+    const isBefore = when === 'end clean up'
+    expect((await lab.status()).state).toBe(isBefore ? 'down' : 'interrupted')
+    expect(await lab.cleanUp()).toBe(!isBefore)
     expect(await leftBehind(lab)).toEqual([])
     expect((await lab.status()).state).toBe('down')
+  })
+
+  it('when it is up: nobody needs to stay', async () => {
+    const lab = await newLab()
+    await killed(lab, 'up')
+    const { state, server, nodes } = await lab.status()
+    expect([state, server?.isRunning, ...nodes.map(({ power }) => power)]).toEqual(['up', true, 'on', 'on'])
+    expect(await lab.down()).toBe(true)
+    expect(await leftBehind(lab)).toEqual([])
   })
 
   it('at whatever instant', async () => {

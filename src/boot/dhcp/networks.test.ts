@@ -63,7 +63,7 @@ test.each([
     [['10.77.250.0', '10.77.250.255']],
   ],
   [
-    'nothing, where there are more servers than addresses',
+    'the only one there is, as the last of three servers',
     ['10.77.0.9', '10.77.0.8', '10.77.0.1'],
     '10.77.250.1/32',
     [['10.77.250.1', '10.77.250.1']],

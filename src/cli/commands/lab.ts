@@ -212,7 +212,7 @@ async function startSimulation(lab: Lab, client: ApiClient, nodes: readonly Simu
   const file = join(lab.dir, 'simulated.json')
   await writeFile(file, JSON.stringify(nodes.map(({ name, mac }) => ({ name, mac }))))
   const { servers } = await client.get<BootExplanation>(`/api/v1/nodes/${nodes[0]?.name}/boot`)
-  const args = ['--disable-warning=ExperimentalWarning', MAIN, 'lab', 'simulate', servers[0] ?? '', '--nodes', file]
+  const args = ['--disable-warning=ExperimentalWarning', MAIN, 'lab', 'simulate', servers[0] ?? '', '--machines', file]
   const status = await lab.status()
   await using log = await open(join(lab.dir, 'simulated.log'), 'a', 0o600)
   const command = status.nodes.length > 0 ? lab.inHead(process.execPath, args) : ([process.execPath, args] as const)
@@ -223,8 +223,8 @@ export async function runSimulation({
   io,
   args: [server = ''],
   options,
-}: Call<{ nodes?: string; whole?: boolean }>): Promise<void> {
-  const nodes = JSON.parse(await readFile(resolve(io.cwd, options.nodes ?? ''), 'utf8')) as SimulatedNode[]
+}: Call<{ machines?: string; whole?: boolean }>): Promise<void> {
+  const nodes = JSON.parse(await readFile(resolve(io.cwd, options.machines ?? ''), 'utf8')) as SimulatedNode[]
   await simulate(nodes, {
     servers: [server],
     signal: io.interrupted,
