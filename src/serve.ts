@@ -86,6 +86,7 @@ async function serveControl({ io, options }: Call<ServeOptions>, life: Life): Pr
           logger,
           blobs: images,
           send: batch => recorder.take(batch),
+          filesDir: join(workspace.dir, 'files'),
           ...(options.bootListen !== undefined && { listen: parseListen(options.bootListen) }),
           ...(options.ownDnsmasq === true && { externalDnsmasq: true }),
         })

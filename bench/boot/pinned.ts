@@ -1,6 +1,7 @@
 // oxlint-disable-next-line no-restricted-imports -- programs that are asked things while they are measured
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { writeFile } from 'node:fs/promises'
 
 interface Answer {
   readonly id: number
@@ -16,6 +17,8 @@ type Reply<Some extends Skills, Name extends keyof Some> = Awaited<ReturnType<So
 /** The two cores of the smallest machine we promise anything for: who is measured, and who asks. */
 export const SERVER_CORE = 0
 export const LOAD_CORE = 1
+/** As bin/muster starts a server. */
+const SERVE = ['--disable-warning=ExperimentalWarning', '--max-semi-space-size=4', '--expose-gc']
 
 /** A program of the bench in a process of its own, with all its threads on one core. */
 export class Pinned<Some extends Skills> implements AsyncDisposable {
@@ -33,10 +36,13 @@ export class Pinned<Some extends Skills> implements AsyncDisposable {
 
   static async start<Some extends Skills>(name: string, core: number): Promise<Pinned<Some>> {
     const file = new URL(`programs/${name}.ts`, import.meta.url).pathname
-    const child = spawn('nice', ['--adjustment=-15', 'taskset', '--cpu-list', `${core}`, process.execPath, ...process.execArgv, file], {
+    const child = spawn('nice', ['--adjustment=-15', 'taskset', '--cpu-list', `${core}`, process.execPath, ...process.execArgv, ...(name === 'server' ? SERVE : []), file], {
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+      detached: true,
     })
     await once(child, 'spawn')
+    // Sessions share the processor evenly among them, whatever the niceness of their processes (sched(7), autogroup).
+    await writeFile(`/proc/${child.pid}/autogroup`, '-15').catch(() => {})
     return new Pinned(child)
   }
 

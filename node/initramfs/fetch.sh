@@ -4,6 +4,8 @@ IMAGE=${IMAGE-/image}
 MIB=1048576
 # Hundredths of a second without a byte.
 STALLED=${STALLED-1000}
+# Where there are enough of them the digest is worked out while the rest still comes; where there are few that only slows it down.
+CORES=${CORES-$(nproc)}
 
 fetch_root() {
   mkdir -p "$IMAGE"
@@ -69,8 +71,8 @@ fetch_from() { # SERVER SHA256 SIZE FILE: fails with the reason in fetch-problem
     broken "$1 sent more than the $(mebibytes "$3") of the image"
     return 1
   fi
-  # What was taken up again may have been written over from the start: all of it is read once more.
-  if [ "$partial" = 0 ]; then
+  # What was taken up again may have been written over from the start: then all of it is read once more.
+  if [ "$partial" = 0 ] && [ -n "$hash" ]; then
     wait "$hash" || :
     digest=$(cut -d ' ' -f 1 <"$WORK/digest")
   else
@@ -93,50 +95,58 @@ forget_hash() {
   hash=''
 }
 
-get() { # URL FILE: goes on where the file ends; its digest is worked out on the way
+get() { # URL FILE: goes on where the file ends
   pieces=$((pieces + 1))
   fetched=$WORK/fetched.$pieces
   rm -f "$fetched"
   [ -e "$2" ] || : >"$2"
   wget -q -c -O "$2" "$1" 2>"$WORK/wget-error" &
   wget=$!
-  follow "$2" "$fetched" "$wget" | sha256sum >"$WORK/digest" &
-  hash=$!
+  watch_growth "$2" "$fetched" "$wget" &
+  if [ "$CORES" -ge 4 ]; then
+    follow "$2" "$fetched" | sha256sum >"$WORK/digest" &
+    hash=$!
+  fi
   got=0
   wait "$wget" || got=$?
   : >"$fetched"
   return "$got"
 }
 
-follow() { # FILE END WRITER: writes what is in the file, and what is added to it until END exists
+watch_growth() { # FILE END WRITER: Debian's busybox has a wget that waits for ever
   now
-  blocks=0 seen=0 shown=$clock grew=$clock
-  while :; do
-    # Looked at before the size: nothing comes after it.
-    is_last=no
-    if [ -e "$2" ]; then is_last=yes; fi
+  seen=0 grew=$clock shown=$clock
+  while sleep 1 && ! [ -e "$2" ]; do
     there=$(size_of "$1")
     now
     if [ "$there" -ne "$seen" ]; then seen=$there grew=$clock; fi
-    if [ $((there / MIB)) -gt "$blocks" ]; then
-      dd if="$1" bs="$MIB" skip="$blocks" count=$((there / MIB - blocks)) 2>/dev/null
-      blocks=$((there / MIB))
-    elif [ "$is_last" = yes ]; then
-      dd if="$1" bs="$MIB" skip="$blocks" 2>/dev/null
+    if [ $((clock - grew)) -ge "$STALLED" ]; then
+      echo "nothing came for $((STALLED / 100)) s" >>"$WORK/wget-error"
+      kill "$3" 2>/dev/null || :
       return 0
-    else
-      # Debian's busybox has a wget that waits for ever.
-      if [ $((clock - grew)) -ge "$STALLED" ]; then
-        echo "nothing came for $((STALLED / 100)) s" >>"$WORK/wget-error"
-        kill "$3" 2>/dev/null || :
-        grew=$clock
-      fi
-      # Not less: under an emulator looking costs more than waiting.
-      sleep 0.2
     fi
     if [ $((clock - shown)) -ge 500 ]; then
       shown=$clock
       say "fetch: $(mebibytes "$there") so far"
+    fi
+  done
+}
+
+follow() { # FILE END: writes what is in the file, and what is added to it until END exists
+  blocks=0
+  while :; do
+    # Looked at before the size: nothing comes after it.
+    is_last=no
+    if [ -e "$2" ]; then is_last=yes; fi
+    there=$(($(size_of "$1") / MIB))
+    if [ "$there" -gt "$blocks" ]; then
+      dd if="$1" bs="$MIB" skip="$blocks" count=$((there - blocks)) 2>/dev/null
+      blocks=$there
+    elif [ "$is_last" = yes ]; then
+      dd if="$1" bs="$MIB" skip="$blocks" 2>/dev/null
+      return 0
+    else
+      sleep 0.05
     fi
   done
 }

@@ -1,5 +1,6 @@
 # shellcheck shell=sh disable=SC2154 # names of the files beside this one
 # Telling the servers how far this machine is. No boot ever waits for that, and none fails because of it.
+ANSWER_WITHIN=${ANSWER_WITHIN-4}
 
 servers_in_turn() { # in $servers, with spaces between: the one that answered last comes first
   read_line "$WORK/server"
@@ -13,7 +14,7 @@ servers_in_turn() { # in $servers, with spaces between: the one that answered la
 post() { # PATH JSON ANSWER-FILE: to the first server that takes it
   servers_in_turn
   for server in $servers; do
-    if timeout 4 wget -q -O "$3" --header 'Content-Type: application/json' --post-data "$2" "$server$1" 2>/dev/null; then
+    if timeout "$ANSWER_WITHIN" wget -q -O "$3" --header 'Content-Type: application/json' --post-data "$2" "$server$1" 2>/dev/null; then
       echo "$server" >"$WORK/server"
       return 0
     fi

@@ -1,5 +1,7 @@
 import { networkInterfaces } from 'node:os'
+import { join } from 'node:path'
 import { contains, parseNetwork } from '../lib/ip.ts'
+import type { Provision } from '../site/schema.ts'
 import type { DhcpDesired, DhcpHost, DhcpNetwork } from './dhcp/desired.ts'
 import { firstScript } from './ipxe.ts'
 import { type ViewIndex, isServed } from './index-view.ts'
@@ -29,7 +31,7 @@ export function serverUrls(view: BootView, own: readonly string[], asked?: strin
 }
 
 /** What the service that gives out addresses and names is to do. */
-export function dhcpDesired(index: ViewIndex, own: readonly string[]): DhcpDesired {
+export function dhcpDesired(index: ViewIndex, own: readonly string[], filesDir?: string): DhcpDesired {
   const { view } = index
   const { provision } = view.settings
   const served = Object.entries(view.settings.networks).filter(([name]) => isServed(view, name, own))
@@ -52,7 +54,7 @@ export function dhcpDesired(index: ViewIndex, own: readonly string[]): DhcpDesir
     discover: provision.unknown === 'discover',
     mode: provision.dhcp === 'proxy' ? 'proxy' : 'server',
     autoexec: firstScript({ urls: serverUrls(view, own) }, provision.vlan),
-    loaders: {},
+    loaders: filesDir === undefined ? {} : loadersIn(filesDir, provision.loaders),
   }
 }
 
@@ -80,6 +82,12 @@ function* hostsOf(index: ViewIndex, served: ReadonlySet<string>): Generator<Dhcp
     }
   }
 }
+
+/** The site's own loaders, where its files are at hand. */
+const loadersIn = (dir: string, loaders: Provision['loaders']): DhcpDesired['loaders'] =>
+  Object.fromEntries(
+    Object.entries(loaders).flatMap(([kind, path]) => (path === undefined ? [] : [[kind, join(dir, path)]])),
+  )
 
 /** The domain most nodes are in: what machines without one of their own search. */
 function commonDomain(view: BootView): string {

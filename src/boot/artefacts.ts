@@ -43,6 +43,8 @@ export class Artefacts {
     const hot = this.#hot.get(sha256)
     const loaded: Loaded = hot === undefined ? await this.#load(sha256) : { kind: 'memory', bytes: hot }
     if (hot !== undefined) this.#touch(sha256, hot)
+    // Reading it may have taken a while.
+    if (response.destroyed) return
     if (loaded.kind === 'missing' || loaded.kind === 'damaged') {
       const [status, words] = PROBLEMS[loaded.kind]
       response.writeHead(status, { 'content-type': 'text/plain', 'retry-after': '10' }).end(words)

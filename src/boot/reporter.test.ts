@@ -162,7 +162,7 @@ describe('while the control role is away', () => {
     expect(logged).toEqual(['the control role cannot be told; it will be'])
   })
 
-  it('it is asked less and less often, and at once again when it is back', async () => {
+  it('that is asked less and less often, and at once again when it is back', async () => {
     const control = new Control()
     const { reporter } = start(control)
     control.answer = away

@@ -1,4 +1,3 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { MusterError } from '../lib/errors.ts'
 import { fold } from '../lib/nodeset/index.ts'
@@ -109,9 +108,10 @@ export class Reporter implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosed = true
     clearTimeout(this.#timer)
-    const patience = new AbortController()
-    await Promise.race([this.#tellTheRest(), pause(GRACE, undefined, { signal: patience.signal }).catch(() => {})])
-    patience.abort()
+    const patience = Promise.withResolvers<void>()
+    const timer = setTimeout(patience.resolve, GRACE)
+    await Promise.race([this.#tellTheRest(), patience.promise])
+    clearTimeout(timer)
   }
 
   async #tellTheRest(): Promise<void> {

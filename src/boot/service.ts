@@ -25,6 +25,8 @@ export interface BootServiceOptions {
   readonly send: (batch: SightingBatch) => Promise<void>
   /** Listen here and nowhere else, whatever addresses the machine has; port 0 for any. */
   readonly listen?: { readonly host: string; readonly port: number }
+  /** Where the files of the site are: loaders of its own come from there. Without it, Debian's are given out. */
+  readonly filesDir?: string
   /** dnsmasq runs as a unit of its own: only its files are written. */
   readonly externalDnsmasq?: boolean
 }
@@ -124,7 +126,7 @@ export class BootService implements AsyncDisposable {
           onSighting: sighting => this.#sawDhcp(sighting),
           ...(this.#options.externalDnsmasq === true && { external: true }),
         })
-        await this.#addresses.apply(dhcpDesired(index, own))
+        await this.#addresses.apply(dhcpDesired(index, own, this.#options.filesDir))
       }
     }
     if (this.#servers.size > 0) await this.#prepare(index)

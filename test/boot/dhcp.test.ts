@@ -304,27 +304,50 @@ describe('loaders and names', () => {
   })
 })
 
-describe('changes of nodes reach a dnsmasq that goes on running', () => {
-  test('one more, another address, one less', async () => {
+describe('changes of nodes', () => {
+  test('one more is noticed by the dnsmasq that runs', async () => {
     const before = await pids()
     await served.apply(site({ hosts: [...site().hosts, sampleHost(4)] }))
     expect(await addressOf('52:54:00:00:00:04')).toBe('10.77.1.4')
     expect(await client.resolve('10.77.0.1', 'n004.cluster.example')).toEqual([['10.77.1.4']])
+    expect(await pids()).toEqual(before)
+  })
 
+  test('another address and one less: another dnsmasq takes over', async () => {
+    const [addresses, names] = await pids()
     await served.apply(site({ hosts: [...site().hosts, sampleHost(4, { address: '10.77.1.40' })] }))
     expect(await addressOf('52:54:00:00:00:04')).toBe('10.77.1.40')
     expect(await client.resolve('10.77.0.1', 'n004.cluster.example', '10.77.1.4')).toEqual([
       ['10.77.1.40'],
       ['ENOTFOUND'],
     ])
-
     await served.apply(site())
     expect(await addressOf('52:54:00:00:00:04')).toMatch(/^10\.77\.250\./)
     expect(await client.resolve('10.77.0.1', 'n004.cluster.example')).toEqual([['ENOTFOUND']])
-    expect(await pids()).toEqual(before)
+
+    expect(await served.state()).toMatchObject([
+      { name: 'addresses', running: true, restarts: 0 },
+      { name: 'names', running: true, restarts: 0, pid: names },
+    ])
+    expect(isRunning(addresses ?? 0)).toBe(false)
   })
 
-  test('two that hold their addresses change places at once: nobody else could have had them', async () => {
+  test('a stranger keeps its address meanwhile, and becomes a node with it', async () => {
+    const { yiaddr = '' } = await ask({ mac: STRANGER })
+    await ask({ mac: STRANGER, message: 'request', requested: yiaddr, server: '10.77.0.1' })
+    await until(
+      async () => served.sightings,
+      list => list.some(({ mac, kind }) => mac === STRANGER && kind === 'ack'),
+    )
+    await served.apply(site({ hosts: [sampleHost(1)] }))
+    expect(await readFile(join(dir, 'strangers'), 'utf8')).toContain(`${STRANGER},${yiaddr},10m\n`)
+    expect(await ask({ mac: STRANGER })).toMatchObject({ yiaddr, options: { 51: '00000258' } })
+    await served.apply(site({ hosts: [sampleHost(1), sampleHost(5, { macs: [STRANGER], address: yiaddr })] }))
+    expect(await ask({ mac: STRANGER })).toMatchObject({ yiaddr, options: { 51: '00000e10' } })
+    await served.apply(site())
+  })
+
+  test('two that hold their addresses change places', async () => {
     const request = { message: 'request', server: '10.77.0.1' } as const
     expect(await ask({ ...request, mac: NODE, requested: '10.77.1.1' })).toMatchObject({ options: { 53: '05' } })
     expect(await ask({ ...request, mac: BOOTS_NOT, requested: '10.77.1.2' })).toMatchObject({ options: { 53: '05' } })

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { readFile, readdir, rm, mkdtemp, writeFile } from 'node:fs/promises'
-import { createServer, type Server } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -99,21 +99,23 @@ async function home(...answers: Answer[]): Promise<Home> {
     request.on('data', (chunk: Buffer) => (body += chunk.toString()))
     request.on('end', () => {
       if (method === 'POST') reports.push({ path: url, ...(JSON.parse(body) as object) })
-      if (url === '/node/report') return void response.writeHead(204).end()
-      if (url === '/discover') return void response.end('id=m-1\n')
-      if (url === '/discover/next?id=m-1') return void response.end(next.shift() ?? 'wait=1\n')
-      const from = Number(/^bytes=(\d+)-$/.exec(request.headers.range ?? '')?.[1] ?? 0)
-      const answer = (answers.length > 1 ? answers.shift() : answers[0]) ?? 'right'
-      requests.push(`${method} ${url} ${from > 0 ? 'on' : 'all'} ${answer}`)
-      const bytes = Buffer.from(root.subarray(from))
-      if (answer === 'wrong') bytes[100] = (bytes[100] ?? 0) ^ 1
-      const range = { 'content-range': `bytes ${from}-${root.length - 1}/${root.length}` }
-      response.writeHead(from > 0 ? 206 : 200, { 'content-length': bytes.length, ...(from > 0 && range) })
-      if (answer === 'breaks')
-        response.write(bytes.subarray(0, bytes.length >> 1), () => response.socket?.destroySoon())
-      else response.end(bytes)
+      if (url === '/node/report') response.writeHead(204).end()
+      else if (url === '/discover') response.end('id=m-1\n')
+      else if (url === '/discover/next?id=m-1') response.end(next.shift() ?? 'wait=1\n')
+      else sendRoot(request, response)
     })
   })
+  const sendRoot = (request: IncomingMessage, response: ServerResponse): void => {
+    const from = Number(/^bytes=(\d+)-$/.exec(request.headers.range ?? '')?.[1] ?? 0)
+    const answer = (answers.length > 1 ? answers.shift() : answers[0]) ?? 'right'
+    requests.push(`${request.method} ${request.url} ${from > 0 ? 'on' : 'all'} ${answer}`)
+    const bytes = Buffer.from(root.subarray(from))
+    if (answer === 'wrong') bytes[100] = (bytes[100] ?? 0) ^ 1
+    const range = { 'content-range': `bytes ${from}-${root.length - 1}/${root.length}` }
+    response.writeHead(from > 0 ? 206 : 200, { 'content-length': bytes.length, ...(from > 0 && range) })
+    if (answer === 'breaks') response.write(bytes.subarray(0, bytes.length >> 1), () => response.socket?.destroySoon())
+    else response.end(bytes)
+  }
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   return {
     // QEMU's own network: the machine reaches this machine's loopback at that address, and nothing else.
@@ -137,6 +139,10 @@ interface Machine extends AsyncDisposable {
 }
 
 const MAC = '52:54:00:4d:55:53'
+const MACHINE = [
+  '-M q35 -accel tcg,thread=multi -cpu max -m 512 -smp 2 -nodefaults -display none -serial stdio -no-reboot',
+  `-netdev user,id=net -device virtio-net-pci,netdev=net,mac=${MAC}`,
+].flatMap(line => line.split(' '))
 
 async function boot(words: string): Promise<Machine> {
   const lines: string[] = []
@@ -148,12 +154,7 @@ async function boot(words: string): Promise<Machine> {
   }
   const machine = await startProgram(
     'qemu-system-x86_64',
-    [
-      ...['-M', 'q35', '-accel', 'tcg,thread=multi', '-cpu', 'max', '-m', '512', '-smp', '2', '-nodefaults'],
-      ...['-display', 'none', '-serial', 'stdio', '-no-reboot'],
-      ...['-netdev', 'user,id=net', '-device', `virtio-net-pci,netdev=net,mac=${MAC}`],
-      ...['-kernel', kernel.file, '-initrd', join(dir, 'initrd'), '-append', `console=ttyS0 quiet ${words}`],
-    ],
+    [...MACHINE, '-kernel', kernel.file, '-initrd', join(dir, 'initrd'), '-append', `console=ttyS0 quiet ${words}`],
     { onLine },
   )
   running.add(machine)

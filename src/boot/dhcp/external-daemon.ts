@@ -1,29 +1,30 @@
-import { readFile } from 'node:fs/promises'
+import { readFile, readdir } from 'node:fs/promises'
 import type { Daemon } from './daemon.ts'
 import type { DaemonState } from './desired.ts'
 
-/** The process in a pid file, if that is a dnsmasq that runs with this configuration. */
-export async function runningDnsmasq(pidFile: string, config: string): Promise<number | undefined> {
-  const pid = Number(await readFile(pidFile, 'utf8').catch(() => ''))
-  if (!Number.isSafeInteger(pid) || pid <= 1) return undefined
-  const words = (await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')).split('\0')
-  return words.includes(`--conf-file=${config}`) ? pid : undefined
+/** The dnsmasq that runs with this configuration. */
+export async function runningDnsmasq(config: string): Promise<number | undefined> {
+  const pids = (await readdir('/proc')).filter(name => /^\d+$/.test(name))
+  for (const pid of pids) {
+    // It may have ended since.
+    const words = (await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')).split('\0')
+    if (words[0]?.endsWith('dnsmasq') === true && words.includes(`--conf-file=${config}`)) return Number(pid)
+  }
+  return undefined
 }
 
 /**
- * A dnsmasq that runs as a unit of systemd's and outlives us: we write its files, and tell it to look at them. A new
- * configuration means that it ends; systemd starts it again.
+ * A dnsmasq that runs as a unit of systemd's and outlives us: we write its files, and tell it to look at them. Where it has to
+ * start anew it ends, and systemd starts it again.
  */
 export class ExternalDaemon implements Daemon {
   readonly #name: string
   readonly #config: string
-  readonly #pidFile: string
   #pid: number | undefined
 
-  constructor(options: { readonly name: string; readonly config: string; readonly pidFile: string }) {
+  constructor(options: { readonly name: string; readonly config: string }) {
     this.#name = options.name
     this.#config = options.config
-    this.#pidFile = options.pidFile
   }
 
   /** As it was when we last had to do with it. */
@@ -37,7 +38,7 @@ export class ExternalDaemon implements Daemon {
     }
   }
 
-  restart(): Promise<void> {
+  renew(): Promise<void> {
     return this.#signal('SIGTERM')
   }
 
@@ -51,7 +52,7 @@ export class ExternalDaemon implements Daemon {
   }
 
   async #signal(signal: NodeJS.Signals | 0): Promise<void> {
-    this.#pid = await runningDnsmasq(this.#pidFile, this.#config)
+    this.#pid = await runningDnsmasq(this.#config)
     if (this.#pid === undefined) return
     try {
       process.kill(this.#pid, signal)

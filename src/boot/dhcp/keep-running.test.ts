@@ -64,7 +64,7 @@ test('one that is killed is started again', async () => {
   await kept.restart()
   await until(seen, () => seen.lines.length === 1)
   const before = kept.pid
-  expect(kept.signal('SIGKILL')).toBe(true)
+  kept.signal('SIGKILL')
   await until(seen, () => seen.lines.length === 2)
   expect(kept.pid).not.toBe(before)
   expect(kept.deaths).toBe(1)
@@ -78,6 +78,46 @@ test('a restart that was asked for is no death', async () => {
   await kept.restart()
   await until(seen, () => seen.lines.length >= 1 && kept.pid !== undefined)
   expect(kept.deaths).toBe(0)
+  expect(seen.deaths).toEqual([])
+})
+
+test('another one takes over when it is ready, and only then', async () => {
+  const { kept, seen } = keep('echo ready $$; exec sleep infinity')
+  await using _ = kept
+  await kept.restart()
+  await until(seen, () => seen.lines.length === 1)
+  const before = kept.pid ?? 0
+  await kept.replace(async pid => {
+    await until(seen, () => seen.lines.includes(`ready ${pid}`))
+    expect(kept.pid).toBe(before)
+  })
+  expect(kept.pid).not.toBe(before)
+  expect(() => process.kill(before, 0)).toThrow('ESRCH')
+  expect([kept.deaths, seen.deaths]).toEqual([0, []])
+})
+
+test('another one that never gets ready takes nothing over', async () => {
+  const { kept, seen } = keep('echo ready; exec sleep infinity')
+  await using _ = kept
+  await kept.restart()
+  const before = kept.pid
+  const fresh = Promise.withResolvers<number>()
+  await expect(
+    kept.replace(async pid => {
+      fresh.resolve(pid)
+      throw new Error('it is not what we wanted')
+    }),
+  ).rejects.toThrow('it is not what we wanted')
+  expect(kept.pid).toBe(before)
+  const gone = await fresh.promise
+  expect(() => process.kill(gone, 0)).toThrow('ESRCH')
+  await expect(
+    kept.replace(async pid => {
+      process.kill(pid, 'SIGKILL')
+      await new Promise(() => {})
+    }),
+  ).rejects.toThrow('SIGKILL')
+  expect(kept.pid).toBe(before)
   expect(seen.deaths).toEqual([])
 })
 

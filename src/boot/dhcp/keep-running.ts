@@ -1,12 +1,10 @@
-import { MusterError, messageOf } from '../../lib/errors.ts'
+import { messageOf } from '../../lib/errors.ts'
 import { type Program, startProgram } from '../../lib/program.ts'
 
 export interface KeepRunningOptions {
   readonly command: string
   readonly args: readonly string[]
-  readonly onLine: (line: string) => void
-  /** It runs. */
-  readonly onStarted?: () => void
+  readonly onLine: (line: string, pid: number) => void
   /** It has died: with which last words, and in how many milliseconds it is started again. */
   readonly onDied?: (words: string, delay: number) => void
   /** Milliseconds to wait before the next start, from those waited before the last one and how long it ran since. */
@@ -28,8 +26,7 @@ export const backOff = (previous: number, ran: number): number =>
 /** A program that is started again whenever it dies, with growing pauses. */
 export class KeptRunning implements AsyncDisposable {
   readonly #options: KeepRunningOptions
-  readonly #tail: string[] = []
-  #program: Program | undefined
+  #current: Running | undefined
   #timer: NodeJS.Timeout | undefined
   #delay = 0
   #deaths = 0
@@ -42,7 +39,7 @@ export class KeptRunning implements AsyncDisposable {
   }
 
   get pid(): number | undefined {
-    return this.#program?.pid
+    return this.#current?.program.pid
   }
 
   get deaths(): number {
@@ -54,17 +51,42 @@ export class KeptRunning implements AsyncDisposable {
     return this.#lastWords
   }
 
-  signal(signal: NodeJS.Signals): boolean {
-    this.#program?.signal(signal)
-    return this.#program !== undefined
+  signal(signal: NodeJS.Signals): void {
+    this.#current?.program.signal(signal)
   }
 
-  /** Starts it, or ends it and starts it anew; at once, whatever happened before. */
+  /** Ends it, if it runs, and starts it; at once, whatever happened before. */
   restart(): Promise<void> {
     return this.#next(async () => {
       await this.#end()
       this.#isWanted = true
-      await this.#start()
+      this.#adopt(await this.#start())
+    })
+  }
+
+  /**
+   * Starts another one, which takes the place of the one that runs when it is ready, and so without a gap. If it ends before
+   * that, or `whenReady` fails, all stays as it was.
+   */
+  replace(whenReady: (pid: number) => Promise<void>): Promise<void> {
+    return this.#next(async () => {
+      const fresh = await this.#start()
+      const ended = fresh.words().then(words => {
+        throw new Error(words)
+      })
+      // That it ends later on is a death like any other.
+      ended.catch(() => {})
+      try {
+        await Promise.race([whenReady(fresh.program.pid), ended])
+      } catch (error) {
+        await fresh.program.stop()
+        throw error
+      }
+      const old = this.#current
+      clearTimeout(this.#timer)
+      this.#isWanted = true
+      this.#adopt(fresh)
+      await old?.program.stop()
     })
   }
 
@@ -77,44 +99,43 @@ export class KeptRunning implements AsyncDisposable {
   async #end(): Promise<void> {
     this.#isWanted = false
     clearTimeout(this.#timer)
-    const program = this.#program
-    this.#program = undefined
-    await program?.stop()
+    const old = this.#current
+    this.#current = undefined
+    await old?.program.stop()
   }
 
-  async #start(): Promise<void> {
-    const began = Date.now()
-    const program = await startProgram(this.#options.command, this.#options.args, { onLine: line => this.#heard(line) })
-    this.#program = program
-    this.#options.onStarted?.()
-    void this.#watch(program, began)
+  async #start(): Promise<Running> {
+    const running = new Running()
+    running.program = await startProgram(this.#options.command, this.#options.args, {
+      onLine: line => {
+        running.heard(line)
+        this.#options.onLine(line, running.program.pid)
+      },
+    })
+    return running
   }
 
-  async #watch(program: Program, began: number): Promise<void> {
-    const how = await program.ended
-    if (this.#program !== program) return
-    this.#program = undefined
-    const ran = Date.now() - began
-    await new Promise(resolve => setTimeout(resolve, LAST_WORDS).unref())
-    this.#died(typeof how === 'number' ? `exit status ${how}` : how, ran)
+  #adopt(running: Running): void {
+    this.#current = running
+    void running.words().then(words => this.#died(running, words))
   }
 
-  #heard(line: string): void {
-    this.#tail.push(line)
-    if (this.#tail.length > TAIL) this.#tail.shift()
-    this.#options.onLine(line)
+  #died(running: Running, words: string): void {
+    if (this.#current !== running) return
+    this.#current = undefined
+    this.#again(words, Date.now() - running.began)
   }
 
-  #died(how: string, ran: number): void {
-    this.#lastWords = [how, ...this.#tail.splice(0)].join('\n')
+  #again(words: string, ran: number): void {
+    this.#lastWords = words
     if (!this.#isWanted) return
     this.#deaths += 1
     this.#delay = (this.#options.delay ?? backOff)(this.#delay, ran)
-    this.#options.onDied?.(this.#lastWords, this.#delay)
+    this.#options.onDied?.(words, this.#delay)
     this.#timer = setTimeout(() => {
-      void this.#next(async () => {
-        if (this.#isWanted && this.#program === undefined) await this.#start()
-      }).catch((error: unknown) => this.#died(messageOf(error), 0))
+      this.#next(async () => {
+        if (this.#isWanted && this.#current === undefined) this.#adopt(await this.#start())
+      }).catch((error: unknown) => this.#again(messageOf(error), 0))
     }, this.#delay).unref()
   }
 
@@ -123,6 +144,20 @@ export class KeptRunning implements AsyncDisposable {
   }
 }
 
-/** What to say when it ended instead of doing what it was asked. */
-export const endedError = (what: string, words: string | undefined): MusterError =>
-  new MusterError('EXEC_FAILED', `${what} ended, and is started again`, { details: words?.split('\n') ?? [] })
+class Running {
+  readonly began = Date.now()
+  readonly #tail: string[] = []
+  declare program: Program
+
+  heard(line: string): void {
+    this.#tail.push(line)
+    if (this.#tail.length > TAIL) this.#tail.shift()
+  }
+
+  /** How it ended, and what it said last. */
+  async words(): Promise<string> {
+    const how = await this.program.ended
+    await new Promise(resolve => setTimeout(resolve, LAST_WORDS))
+    return [typeof how === 'number' ? `exit status ${how}` : how, ...this.#tail].join('\n')
+  }
+}

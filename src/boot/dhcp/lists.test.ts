@@ -18,7 +18,10 @@ test.each([
 async function opened(dir: string): Promise<ReservationFiles> {
   const staging = new Staging(dir)
   await staging.prepare()
-  const files = new ReservationFiles(join(dir, 'all'), join(dir, 'added'), staging)
+  const files = new ReservationFiles(
+    { reservations: join(dir, 'all'), strangers: join(dir, 'strangers'), added: join(dir, 'added') },
+    staging,
+  )
   await files.open()
   return files
 }
@@ -36,14 +39,14 @@ test('additions go into files of their own, until all is written together', asyn
   await using dir = await temporaryDirectory()
   const files = await opened(dir.path)
   expect(await contents(dir.path)).toEqual({ all: '' })
-  await files.writeAll(['a'])
+  await files.writeAll(['a'], [])
   expect(files.compare(['a', 'b'])).toEqual({ kind: 'added', lines: ['b'] })
   expect(files.addition).toBe(join(dir.path, 'added/1'))
   await files.add(['b'])
   await files.add(['c', 'd'])
   expect(await contents(dir.path)).toEqual({ all: 'a\n', 'added/1': 'b\n', 'added/2': 'c\nd\n' })
   expect(files.compare(['a', 'b', 'c', 'd'])).toEqual({ kind: 'none' })
-  await files.writeAll(['a', 'd'])
+  await files.writeAll(['a', 'd'], [])
   expect(await contents(dir.path)).toEqual({ all: 'a\nd\n' })
 })
 
@@ -55,6 +58,16 @@ test('what an earlier one left is known, and put in order', async () => {
   const files = await opened(dir.path)
   expect(files.compare(['a', 'b', 'c'])).toEqual({ kind: 'none' })
   expect(await contents(dir.path)).toEqual({ all: 'a\nb\nc\n' })
+})
+
+test('a stranger that becomes a node is not just added: it is there already', async () => {
+  await using dir = await temporaryDirectory()
+  const files = await opened(dir.path)
+  await files.writeAll([], ['52:54:00:99:00:0a,10.77.250.1,10m'])
+  expect(await readFile(join(dir.path, 'strangers'), 'utf8')).toBe('52:54:00:99:00:0a,10.77.250.1,10m\n')
+  expect(files.compare(['52:54:00:99:00:0a,10.77.1.1'])).toEqual({ kind: 'changed' })
+  expect(files.compare(['52:54:00:00:00:01,10.77.250.1'])).toEqual({ kind: 'changed' })
+  expect(files.compare(['52:54:00:00:00:01,10.77.1.1'])).toMatchObject({ kind: 'added' })
 })
 
 test('very many additions are not worth a file of their own', async () => {

@@ -51,7 +51,7 @@ export type ListChange =
   | { readonly kind: 'none' }
   /** Only new lines: dnsmasq reads one more file, which costs it next to nothing. */
   | { readonly kind: 'added'; readonly lines: readonly string[] }
-  /** Something is different or gone: dnsmasq has to read everything anew. */
+  /** Something is different or gone: everything has to be read anew. */
   | { readonly kind: 'changed' }
 
 export function compareLists(before: ReadonlySet<string>, after: readonly string[]): ListChange {
@@ -63,41 +63,46 @@ export function compareLists(before: ReadonlySet<string>, after: readonly string
 
 /**
  * The reservations: one file with all of them, and one for each time some were added since. dnsmasq notices a new file in a
- * directory it watches, but holds on to what it read before: a line that changed or went needs a SIGHUP, after which it
- * reads all files.
+ * directory it watches, but holds on to what it read before: where a line changed or went another dnsmasq has to start.
  */
 export class ReservationFiles {
-  readonly #file: string
-  readonly #added: string
+  readonly #files: { readonly reservations: string; readonly strangers: string; readonly added: string }
   readonly #staging: Staging
   #lines: ReadonlySet<string> = new Set()
+  /** MACs and addresses of the strangers. */
+  #strangers: ReadonlySet<string> = new Set()
   #next = 1
 
-  constructor(file: string, added: string, staging: Staging) {
-    this.#file = file
-    this.#added = added
+  constructor(
+    files: { readonly reservations: string; readonly strangers: string; readonly added: string },
+    staging: Staging,
+  ) {
+    this.#files = files
     this.#staging = staging
   }
 
   /** What a dnsmasq that starts now would read. */
   async open(): Promise<void> {
-    await mkdir(this.#added, { recursive: true })
-    const added = (await readdir(this.#added)).map(name => join(this.#added, name))
-    const texts = await Promise.all([this.#file, ...added].map(path => readFile(path, 'utf8').catch(missing)))
-    this.#lines = new Set(texts.flatMap(text => (text ?? '').split('\n').filter(line => line !== '')))
-    // Whoever was killed between the two steps of a change left both.
-    if (added.length > 0 || texts[0] === undefined) await this.writeAll([...this.#lines])
+    const { reservations, strangers, added } = this.#files
+    await mkdir(added, { recursive: true })
+    const additions = (await readdir(added)).map(name => join(added, name))
+    const lines = (await Promise.all([reservations, ...additions].map(linesOf))).flat()
+    // Whoever was killed in the middle of a change left some lines twice.
+    await this.writeAll([...new Set(lines)], await linesOf(strangers))
   }
 
   compare(lines: readonly string[]): ListChange {
     const change = compareLists(this.#lines, lines)
-    const isMuch = change.kind === 'added' && (change.lines.length > MOST_LINES || this.#next > MOST_FILES)
-    return isMuch ? { kind: 'changed' } : change
+    if (change.kind !== 'added') return change
+    const isMuch = change.lines.length > MOST_LINES || this.#next > MOST_FILES
+    // A stranger has become a node: it would be there twice.
+    const isKnown = change.lines.some(line => line.split(',').some(word => this.#strangers.has(word)))
+    return isMuch || isKnown ? { kind: 'changed' } : change
   }
 
   /** The next file of additions. */
   get addition(): string {
-    return join(this.#added, String(this.#next))
+    return join(this.#files.added, String(this.#next))
   }
 
   async add(lines: readonly string[]): Promise<void> {
@@ -106,16 +111,18 @@ export class ReservationFiles {
     this.#lines = new Set([...this.#lines, ...lines])
   }
 
-  get file(): string {
-    return this.#file
-  }
-
-  async writeAll(lines: readonly string[]): Promise<void> {
-    await this.#staging.place(this.#file, textOf(lines))
-    for (const name of await readdir(this.#added)) await rm(join(this.#added, name), { force: true })
+  async writeAll(lines: readonly string[], strangers: readonly string[]): Promise<void> {
+    const { added } = this.#files
+    await this.#staging.place(this.#files.reservations, textOf(lines))
+    await this.#staging.place(this.#files.strangers, textOf(strangers))
+    for (const name of await readdir(added)) await rm(join(added, name), { force: true })
     this.#next = 1
     this.#lines = new Set(lines)
+    this.#strangers = new Set(strangers.flatMap(line => line.split(',').slice(0, 2)))
   }
 }
+
+const linesOf = async (path: string): Promise<string[]> =>
+  ((await readFile(path, 'utf8').catch(missing)) ?? '').split('\n').filter(line => line !== '')
 
 export const textOf = (lines: readonly string[]): string => lines.map(line => `${line}\n`).join('')

@@ -1,22 +1,27 @@
 import type { Logger } from 'pino'
-import { MusterError } from '../../lib/errors.ts'
+import { MusterError, messageOf } from '../../lib/errors.ts'
 import { exec } from '../../lib/exec.ts'
 import { type Daemon, fileRead, isComplaint } from './daemon.ts'
 import type { DaemonState } from './desired.ts'
-import { KeptRunning, endedError } from './keep-running.ts'
+import { KeptRunning } from './keep-running.ts'
 
 export interface OwnDaemonOptions {
   readonly name: string
   readonly config: string
   readonly logger: Logger
+  /** Two of them may run side by side for a moment, as those for DHCP may, but not those for DNS. */
+  readonly overlaps: boolean
+  /** What the one that serves says. */
   readonly onLine: (line: string) => void
 }
 
 /** Generous: it is for a daemon that hangs, not for one that has much to read. */
 const PATIENCE = 60_000
 
-/** All it may do, although it is root: be on the network, and read files below other people's directories; it also insists on
- * setting its group, to root. */
+/**
+ * All it may do, although it is root: be on the network, and read files below other people's directories. It insists on
+ * setting its group, to the one it has.
+ */
 const LIMITS = [
   '--no-new-privs',
   '--inh-caps=-all',
@@ -43,12 +48,12 @@ export class OwnDaemon implements Daemon {
     const { name, config, logger } = options
     this.#kept = new KeptRunning({
       command: 'setpriv',
-      args: [...limits, '--pdeathsig=TERM', 'dnsmasq', '--keep-in-foreground', `--conf-file=${config}`],
-      onLine: line => this.#heard(line),
-      onStarted: () => logger.info({ daemon: name, pid: this.#kept.pid }, 'dnsmasq runs'),
+      args: [...limits, '--pdeathsig=TERM', 'dnsmasq', '--keep-in-foreground', `--conf-file=${config}`, '--pid-file='],
+      onLine: (line, pid) => this.#heard(line, pid),
       onDied: (words, delay) => {
         logger.error({ daemon: name, words, delay }, 'dnsmasq died, and is started again')
-        for (const waiting of this.#waiting) waiting.fail(endedError(`dnsmasq (${name})`, words))
+        for (const waiting of this.#waiting)
+          waiting.fail(failure(`dnsmasq (${name}) died, and is started again`, words))
       },
     })
   }
@@ -60,36 +65,51 @@ export class OwnDaemon implements Daemon {
       running: pid !== undefined,
       ...(pid !== undefined && { pid }),
       restarts: deaths,
-      ...(lastWords !== undefined && deaths > 0 && { lastError: lastWords }),
+      ...(lastWords !== undefined && { lastError: lastWords }),
     }
   }
 
-  restart(file: string): Promise<void> {
-    return this.notices(file, () => this.#kept.restart())
+  async renew(file: string): Promise<void> {
+    const { name, overlaps, logger } = this.#options
+    if (overlaps && this.#kept.pid !== undefined)
+      await this.#kept
+        .replace(pid => this.#read(file, pid, async () => {}))
+        .catch((error: unknown) => {
+          if (error instanceof MusterError) throw error
+          throw failure(`a new dnsmasq (${name}) ended at once; the one before goes on`, messageOf(error))
+        })
+    else await this.#read(file, undefined, () => this.#kept.restart())
+    logger.info({ daemon: name, pid: this.#kept.pid }, 'dnsmasq runs')
   }
 
   async reload(file: string): Promise<void> {
-    await this.notices(file, async () => void this.#kept.signal('SIGHUP'))
+    await this.notices(file, async () => this.#kept.signal('SIGHUP'))
   }
 
   /** One that does not run at the moment reads everything when it starts. */
   async notices(file: string, place: () => Promise<void>): Promise<void> {
-    const waiting = new Waiting(file)
+    if (this.#kept.pid === undefined) await place()
+    else await this.#read(file, this.#kept.pid, place)
+  }
+
+  /** Until the process, or whichever there is, says that it has read the file. */
+  async #read(file: string, pid: number | undefined, begin: () => Promise<void>): Promise<void> {
+    const waiting = new Waiting(file, pid)
     this.#waiting.add(waiting)
     try {
-      await place()
-      if (this.#kept.pid !== undefined) await waiting.done
+      await begin()
+      await waiting.done
     } finally {
       this.#waiting.delete(waiting)
       waiting.stop()
     }
   }
 
-  #heard(line: string): void {
-    this.#options.onLine(line)
+  #heard(line: string, pid: number): void {
+    if (pid === this.#kept.pid) this.#options.onLine(line)
     if (isComplaint(line)) this.#options.logger.warn({ daemon: this.#options.name, line }, 'dnsmasq complains')
     const file = fileRead(line)
-    if (file !== undefined) for (const waiting of this.#waiting) if (waiting.file === file) waiting.succeed()
+    if (file !== undefined) for (const waiting of this.#waiting) waiting.heard(file, pid)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -97,14 +117,19 @@ export class OwnDaemon implements Daemon {
   }
 }
 
+const failure = (message: string, words: string): MusterError =>
+  new MusterError('EXEC_FAILED', message, { details: words.split('\n') })
+
 class Waiting {
-  readonly file: string
   readonly done: Promise<void>
+  readonly #file: string
+  readonly #pid: number | undefined
   readonly #settled = Promise.withResolvers<void>()
   readonly #timer: NodeJS.Timeout
 
-  constructor(file: string) {
-    this.file = file
+  constructor(file: string, pid: number | undefined) {
+    this.#file = file
+    this.#pid = pid
     this.done = this.#settled.promise
     // Whoever waits may not have come to that yet.
     this.done.catch(() => {})
@@ -114,8 +139,8 @@ class Waiting {
     )
   }
 
-  succeed(): void {
-    this.#settled.resolve()
+  heard(file: string, pid: number): void {
+    if (file === this.#file && (this.#pid === undefined || pid === this.#pid)) this.#settled.resolve()
   }
 
   fail(error: MusterError): void {

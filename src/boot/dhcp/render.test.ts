@@ -11,13 +11,11 @@ test('addresses: who is answered, and with what', () => {
 # Written by muster: what is changed here is lost.
 user=root
 group=root
-pid-file=/var/lib/muster/dnsmasq/addresses.pid
 log-facility=-
 bind-dynamic
 listen-address=10.77.0.1
 port=0
 interface=eth1
-bridge-interface=eth1,lo
 log-dhcp
 dhcp-ignore-clid
 dhcp-match=set:is-ipxe,175
@@ -35,6 +33,7 @@ dhcp-ignore-names
 dhcp-no-override
 leasefile-ro
 dhcp-lease-max=1000000
+dhcp-hostsfile=/var/lib/muster/dnsmasq/strangers
 dhcp-hostsfile=/var/lib/muster/dnsmasq/reservations
 dhcp-hostsdir=/var/lib/muster/dnsmasq/added
 dhcp-option-force=tag:is-ipxe,encap:175,176,1b
@@ -63,7 +62,6 @@ test('names and loaders: ours from here, all others from those who know', () => 
 # Written by muster: what is changed here is lost.
 user=root
 group=root
-pid-file=/var/lib/muster/dnsmasq/names.pid
 log-facility=-
 bind-dynamic
 listen-address=10.77.0.1

@@ -4,12 +4,13 @@ import type { ServedLoader } from '../loaders.ts'
 import type { DhcpDesired } from './desired.ts'
 import { NO_BOOT } from './hosts.ts'
 import { type NetworkPlan, planNetworks, reverseZones } from './networks.ts'
+import { STRANGERS_LEASE } from './strangers.ts'
 import { dnsName, word } from './words.ts'
 
 /** Where it runs: what is not the site's to say. */
 export interface Place {
   readonly dir: string
-  /** Our interfaces that bear one of our addresses, the one of the first address first; none yet is fine. */
+  /** Our interfaces that bear one of our addresses; none yet is fine. */
   readonly interfaces: readonly string[]
   readonly loaders: readonly ServedLoader[]
 }
@@ -19,6 +20,7 @@ export const filesIn = (dir: string) => ({
   addresses: join(dir, 'addresses.conf'),
   names: join(dir, 'names.conf'),
   reservations: join(dir, 'reservations'),
+  strangers: join(dir, 'strangers'),
   added: join(dir, 'added'),
   hosts: join(dir, 'hosts'),
   tftp: join(dir, 'tftp'),
@@ -32,8 +34,6 @@ export interface Configurations {
 }
 
 const LEASE = '1h'
-/** Strangers stay for as long as it takes to look at them. */
-const STRANGERS_LEASE = '10m'
 
 /**
  * The whole configuration, of two dnsmasq: one gives out addresses, one names and loaders. In one process each answer to a
@@ -41,6 +41,7 @@ const STRANGERS_LEASE = '10m'
  * would stand still while reservations are read.
  */
 export function renderDnsmasq(desired: DhcpDesired, place: Place): Configurations {
+  word(place.dir, 'directory')
   if (desired.own.length === 0)
     throw new MusterError('ADDRESS_UNUSABLE', 'none of the addresses of the boot servers is one of this machine', {
       hint: 'name an address of this machine in provision.servers',
@@ -48,17 +49,15 @@ export function renderDnsmasq(desired: DhcpDesired, place: Place): Configuration
   const networks = planNetworks(desired)
   return {
     addresses: text([
-      ...common('addresses', desired, place),
+      ...common(desired),
       'port=0',
       // Router advertisements only go out on interfaces that are named.
       ...place.interfaces.map(name => `interface=${word(name, 'interface')}`),
-      // So that we can tell it from this very machine, over loopback, that a reservation needs no lease.
-      ...place.interfaces.slice(0, 1).map(name => `bridge-interface=${name},lo`),
       ...clients(place),
       ...(desired.mode === 'proxy' ? proxy(networks, desired, place) : server(networks, desired, place)),
     ]),
     names: text([
-      ...common('names', desired, place),
+      ...common(desired),
       'port=53',
       'no-resolv',
       'no-hosts',
@@ -78,12 +77,11 @@ export function renderDnsmasq(desired: DhcpDesired, place: Place): Configuration
 const text = (lines: readonly string[]): string =>
   ['# Written by muster: what is changed here is lost.', ...lines, ''].join('\n')
 
-function common(name: string, desired: DhcpDesired, place: Place): string[] {
+function common(desired: DhcpDesired): string[] {
   return [
     // It may not change to another user: with that it would forget that it is to end with us.
     'user=root',
     'group=root',
-    `pid-file=${join(word(place.dir, 'directory'), `${name}.pid`)}`,
     'log-facility=-',
     // Also addresses that are not there yet.
     'bind-dynamic',
@@ -118,10 +116,11 @@ function server(networks: readonly NetworkPlan[], desired: DhcpDesired, place: P
     // Names are ours to give: none that a client sends ends up anywhere.
     'dhcp-ignore-names',
     'dhcp-no-override',
-    // Leases of reservations are given back at once, those of strangers are short. A file of them would be written anew, and
-    // waited for until it is on disk, at every single answer.
+    // A reservation needs no memory. A file of leases would be written anew, and waited for until it is on disk, at every
+    // single answer.
     'leasefile-ro',
     'dhcp-lease-max=1000000',
+    `dhcp-hostsfile=${files.strangers}`,
     `dhcp-hostsfile=${files.reservations}`,
     `dhcp-hostsdir=${files.added}`,
     ...(desired.discover ? [] : ['dhcp-ignore=tag:!known']),

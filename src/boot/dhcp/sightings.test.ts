@@ -4,23 +4,21 @@ import { SightingReader } from './sightings.ts'
 
 const at = new Date(0)
 
-function read(...lines: readonly string[]): { readonly seen: DhcpSighting[]; readonly released: string[][] } {
+function read(...lines: readonly string[]): DhcpSighting[] {
   const seen: DhcpSighting[] = []
-  const released: string[][] = []
-  const listener = {
-    onSighting: (sighting: DhcpSighting) => void seen.push(sighting),
-    onReleased: (...lease: string[]) => void released.push(lease),
-  }
-  const reader = new SightingReader(listener, () => at)
+  const reader = new SightingReader(
+    sighting => seen.push(sighting),
+    () => at,
+  )
   for (const line of lines) reader.line(line)
-  return { seen, released }
+  return seen
 }
 
 const MAC = '52:54:00:00:00:01'
 
 test('a firmware asks and is answered', () => {
   const vendor = 'PXEClient:Arch:00007:UNDI:003001'
-  const { seen } = read(
+  const seen = read(
     'dnsmasq-dhcp[7]: 3598 available DHCP subnet: 10.77.0.0/255.255.0.0',
     `dnsmasq-dhcp[7]: 3598 vendor class: ${vendor}`,
     `dnsmasq-dhcp[7]: 3598 DHCPDISCOVER(eth1) ${MAC} `,
@@ -35,7 +33,7 @@ test('a firmware asks and is answered', () => {
 })
 
 test('iPXE says so in its user class', () => {
-  const { seen } = read(
+  const seen = read(
     'dnsmasq-dhcp[7]: 1 available DHCP subnet: 10.77.0.0/255.255.0.0',
     'dnsmasq-dhcp[7]: 1 user class: iPXE',
     `dnsmasq-dhcp[7]: 1 DHCPREQUEST(eth1) 10.77.1.1 ${MAC} `,
@@ -48,7 +46,7 @@ test('iPXE says so in its user class', () => {
 })
 
 test('what one client said is not held against the next, nor against its next packet', () => {
-  const { seen } = read(
+  const seen = read(
     'dnsmasq-dhcp[7]: 5 available DHCP subnet: 10.77.0.0/255.255.0.0',
     'dnsmasq-dhcp[7]: 5 vendor class: PXEClient:Arch:00000:UNDI:002001',
     `dnsmasq-dhcp[7]: 5 DHCPDISCOVER(eth1) ${MAC} ignored`,
@@ -67,7 +65,7 @@ test('what one client said is not held against the next, nor against its next pa
 })
 
 test('what a client writes is never taken for what dnsmasq says', () => {
-  const { seen } = read(
+  const seen = read(
     `dnsmasq-dhcp[7]: 8 vendor class: DHCPACK(eth1) 10.77.1.1 ${MAC} `,
     `dnsmasq-dhcp[7]: 8 client provides name: DHCPACK(eth1) 10.77.1.1 ${MAC}`,
     `dnsmasq-dhcp[7]: 8 user class: 9 DHCPACK(eth1) 10.77.1.1 ${MAC} `,
@@ -78,7 +76,7 @@ test('what a client writes is never taken for what dnsmasq says', () => {
 })
 
 test('what a client writes is kept short and printable', () => {
-  const { seen } = read(
+  const seen = read(
     `dnsmasq-dhcp[7]: 8 vendor class: PXEClient:Arch:00007\u001B[2J${'x'.repeat(500)}`,
     `dnsmasq-dhcp[7]: 8 user class: \u0007iPXE`,
     `dnsmasq-dhcp[7]: 8 DHCPDISCOVER(eth1) ${MAC} `,
@@ -104,20 +102,13 @@ test.each([
   'dnsmasq-dhcp[7]: 1 DHCPDISCOVER(eth1) 52:54:00:00:00 ',
   'dnsmasq-dhcp[7]: 1 DHCPINFORM(eth1) 10.77.1.1 52:54:00:00:00:01 ',
 ])('%j is no sighting', line => {
-  expect(read(line)).toEqual({ seen: [], released: [] })
+  expect(read(line)).toEqual([])
 })
 
 test('a proxy only ever hears those who boot', () => {
-  const { seen } = read(
+  const seen = read(
     'dnsmasq-dhcp[7]: 5 vendor class: PXEClient:Arch:00007:UNDI:003001',
     `dnsmasq-dhcp[7]: 5 PXE(eth1) ${MAC} proxy`,
   )
   expect(seen.map(({ kind, mac, isFirmware }) => [kind, mac, isFirmware])).toEqual([['discover', MAC, true]])
-})
-
-test('a lease that was given back', () => {
-  expect(read(`dnsmasq-dhcp[7]: 7 DHCPRELEASE(eth1) 10.77.1.1 ${MAC} unknown lease`)).toEqual({
-    seen: [],
-    released: [[MAC, '10.77.1.1']],
-  })
 })

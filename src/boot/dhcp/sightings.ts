@@ -1,11 +1,5 @@
 import type { DhcpSighting } from './desired.ts'
 
-export interface SightingListener {
-  readonly onSighting: (sighting: DhcpSighting) => void
-  /** A lease was given back. */
-  readonly onReleased: (mac: string, address: string) => void
-}
-
 /**
  * Reads what dnsmasq says about each packet, with log-dhcp:
  *
@@ -18,12 +12,12 @@ export interface SightingListener {
  * kept short; dnsmasq has left out what is not printable, but we do not rely on it.
  */
 export class SightingReader {
-  readonly #listener: SightingListener
+  readonly #onSighting: (sighting: DhcpSighting) => void
   readonly #now: () => Date
   #packet: Packet = { id: '' }
 
-  constructor(listener: SightingListener, now: () => Date = () => new Date()) {
-    this.#listener = listener
+  constructor(onSighting: (sighting: DhcpSighting) => void, now: () => Date = () => new Date()) {
+    this.#onSighting = onSighting
     this.#now = now
   }
 
@@ -39,13 +33,11 @@ export class SightingReader {
 
   #message(said: string): void {
     const [, word = '', address, mac] = MESSAGE.exec(said) ?? []
-    if (mac === undefined) return
-    if (word === 'DHCPRELEASE' && address !== undefined) this.#listener.onReleased(mac, address)
     const kind = KINDS[word]
-    if (kind === undefined) return
+    if (kind === undefined || mac === undefined) return
     const { vendor, userClass } = this.#packet
     const arch = /^(?:PXE|HTTP)Client:Arch:(\d{5})(?!\d)/.exec(vendor ?? '')?.[1]
-    this.#listener.onSighting({
+    this.#onSighting({
       mac,
       kind,
       ...(address !== undefined && { address }),

@@ -31,11 +31,17 @@ const FILES = async (): Promise<Record<string, string | Buffer>> => ({
   [`${MODULES}/kernel/drivers/virtio-net.ko`]: moduleFile(['alias=virtio:d00000001v*', 'depends=net_failover']),
   [`${MODULES}/kernel/drivers/net_failover.ko`]: moduleFile(['depends=']),
   [`${MODULES}/kernel/drivers/r8169.ko.xz`]: (
-    await exec('xz', ['-c'], { input: moduleFile(['alias=pci:v000010ECd00008168sv*', 'softdep=pre: realtek crc post: late']) })
+    await exec('xz', ['-c'], {
+      input: moduleFile(['alias=pci:v000010ECd00008168sv*', 'softdep=pre: realtek crc post: late']),
+    })
   ).stdout,
   [`${MODULES}/kernel/drivers/realtek.ko`]: moduleFile(['alias=mdio:0000*']),
   [`${MODULES}/kernel/crypto/crc_generic.ko`]: moduleFile(['alias=crc']),
-  [`${MODULES}/kernel/drivers/bnx2x.ko`]: moduleFile(['firmware=bnx2x/e2.fw', 'firmware=bnx2x/gone.fw', 'firmware=../../etc/shadow']),
+  [`${MODULES}/kernel/drivers/bnx2x.ko`]: moduleFile([
+    'firmware=bnx2x/e2.fw',
+    'firmware=bnx2x/gone.fw',
+    'firmware=../../etc/shadow',
+  ]),
   [`${MODULES}/kernel/drivers/tg3.ko`]: moduleFile(['description=of the kernel']),
   [`${MODULES}/updates/tg3.ko`]: moduleFile(['description=of the vendor']),
   [`${MODULES}/kernel/drivers/nvme.ko`]: moduleFile(['alias=pci:v*d*sv*sd*bc01sc08i02*']),

@@ -8,7 +8,7 @@ export type Arch = 'amd64' | 'arm64'
 export const APPLETS: readonly string[] = [
   '[ ash awk basename cat chmod chroot clear cp cttyhack cut date dd df dirname dmesg du echo env expr false find free grep',
   'halt head hexdump hostname id ifconfig insmod ip kill less ln losetup ls lsmod mkdir mkfifo mknod modprobe more mount mv nc',
-  'netstat nslookup od ping pivot_root poweroff printf ps pwd readlink realpath reboot rm rmdir rmmod route sed seq setsid sh',
+  'netstat nproc nslookup od ping pivot_root poweroff printf ps pwd readlink realpath reboot rm rmdir rmmod route sed seq setsid sh',
   'sha256sum sleep sort stat stty switch_root sync sysctl tail tar tee test tftp timeout top touch tr traceroute true tty',
   'udhcpc umount uname uniq uptime usleep vi wc wget which xargs xxd zcat',
 ].flatMap(line => line.split(' '))

@@ -72,12 +72,13 @@ async function server(...answers: string[]): Promise<Server> {
     request.on('end', () => {
       if (request.method === 'POST') {
         told.push(JSON.parse(body))
-        return void response.end('id=m-7f3a\n')
+        response.end('id=m-7f3a\n')
+      } else {
+        asked.push(request.url ?? '')
+        const answer = (answers.length > 1 ? answers.shift() : answers[0]) ?? ''
+        if (answer === '') response.statusCode = 404
+        response.end(answer)
       }
-      asked.push(request.url ?? '')
-      const answer = (answers.length > 1 ? answers.shift() : answers[0]) ?? ''
-      if (answer === '') response.statusCode = 404
-      response.end(answer)
     })
   })
   await new Promise<void>(resolve => http.listen(0, '127.0.0.1', resolve))
@@ -114,7 +115,8 @@ describe.concurrent.each(SHELLS)('a machine nobody knows, by %s', shell => {
   })
 
   test('and what took longer to find out: the switch it hangs on, its BMC', async () => {
-    const lan = 'IP Address Source       : DHCP Address\nIP Address              : 10.78.0.17\nMAC Address             : 2c:ea:7f:00:00:01\n'
+    const lan =
+      'IP Address Source       : DHCP Address\nIP Address              : 10.78.0.17\nMAC Address             : 2c:ea:7f:00:00:01\n'
     const found = JSON.parse(await run(`echo 0180c200000e >"$WORK/lldp.eth0"; printf '${lan}' >"$WORK/bmc"; facts`))
     expect(found).toEqual({
       ...FACTS,

@@ -39,7 +39,11 @@ describe.each(SHELLS)('the network is brought up, by %s', shell => {
 
   test('on the interface the machine booted from, by DHCP', async () => {
     expect(
-      await start(`muster.mac=${B}`, { br0: { mac: B, virtual: true }, eth0: { mac: A, link: true }, eth1: { mac: B, link: true } }),
+      await start(`muster.mac=${B}`, {
+        br0: { mac: B, virtual: true },
+        eth0: { mac: A, link: true },
+        eth1: { mac: B, link: true },
+      }),
     ).toBe(`ip link set dev eth1 up\nudhcpc -i eth1 ${DHCP}\n`)
   })
 

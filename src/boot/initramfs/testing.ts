@@ -80,10 +80,11 @@ export async function unpacked(archive: Buffer): Promise<Map<string, string>> {
 export const SHELLS = ['busybox', 'dash'] as const
 
 /** What our scripts call that a test must never do to the machine it runs on; a test may put something else in its place. */
-const FORBIDDEN = 'reboot halt poweroff mount umount switch_root pivot_root modprobe insmod rmmod udhcpc ip hostname sysctl'
-  .split(' ')
-  .map(name => `${name}() { echo "a test called ${name} $*"; exit 99; }\n`)
-  .join('')
+const FORBIDDEN =
+  'reboot halt poweroff mount umount switch_root pivot_root modprobe insmod rmmod udhcpc ip hostname sysctl'
+    .split(' ')
+    .map(name => `${name}() { echo "a test called ${name} $*"; exit 99; }\n`)
+    .join('')
 
 /** A place to run parts of our scripts: the programs are those of busybox, as in the initramfs. */
 export class Bench {
@@ -121,6 +122,8 @@ export class Bench {
       {
         env: {
           SCRIPTS,
+          // This machine may be slow.
+          ANSWER_WITHIN: '60',
           RUN: `${this.dir}/run`,
           WORK: `${this.dir}/work`,
           SYS: `${this.dir}/sys`,
