@@ -151,7 +151,10 @@ describe('the view', () => {
   it('is not looked at for what does not matter', async () => {
     await apply()
     await compiler.refresh()
-    await world.store.commit([{ key: 'place/52:54:00:00:00:03', value: 'rubbish' }], [{ kind: 'node.boot', actor: 'test' }])
+    await world.store.commit(
+      [{ key: 'place/52:54:00:00:00:03', value: 'rubbish' }],
+      [{ kind: 'node.boot', actor: 'test' }],
+    )
     await world.store.commit([{ key: 'place/52:54:00:00:00:03', value: null }], [{ kind: 'node.boot', actor: 'test' }])
     await compiler.refresh()
     expect(logged).toEqual([])
@@ -196,6 +199,7 @@ describe('images of the view', () => {
     await seen(view => view.images['compute'] !== undefined)
     await images.remove(digest, NO_ROOTS)
     await seen(view => views.length > 2 && view.images['compute'] === undefined)
+    expect(view().images).toEqual({})
   })
 
   it('are those that nodes and discovery ask for, as they ask for them', async () => {

@@ -340,7 +340,7 @@ goto next
 imgfree
 echo Muster: nobody knows 52:54:00:ff:ff:ff: starting the discovery system
 imgfetch --name step \${base}/boot/step?boot=0123456789abcdef&mac=52:54:00:ff:ff:ff&step=kernel && imgfree step ||
-kernel --name kernel \${base}/blob/1111111111111111111111111111111111111111111111111111111111111111 initrd=initrd initrd=initrd1 muster.mode=discover muster.boot=0123456789abcdef muster.mac=52:54:00:ff:ff:ff muster.servers=http://10.77.0.1:7180 console=ttyS0,115200 console=tty0 || goto failed
+kernel --name kernel \${base}/blob/1111111111111111111111111111111111111111111111111111111111111111 initrd=initrd initrd=initrd1 muster.mode=discover muster.boot=0123456789abcdef muster.mac=52:54:00:ff:ff:ff muster.servers=http://10.77.0.1:7180 console=tty0 console=ttyS0,115200 || goto failed
 initrd --name initrd \${base}/blob/2222222222222222222222222222222222222222222222222222222222222222 || goto failed
 initrd --name initrd1 \${base}/blob/9999999999999999999999999999999999999999999999999999999999999999 || goto failed
 imgfetch --name step \${base}/boot/step?boot=0123456789abcdef&mac=52:54:00:ff:ff:ff&step=boot && imgfree step ||

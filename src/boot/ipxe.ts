@@ -92,8 +92,9 @@ function discoveryScript(decision: Extract<Decision, { kind: 'discover' }>, cont
     `muster.mac=${context.mac}`,
     `muster.servers=${context.urls.join(',')}`,
     ...(context.shell ? ['muster.shell=1'] : []),
-    'console=ttyS0,115200',
+    // The last one is where people type: a rack has serial lines.
     'console=tty0',
+    'console=ttyS0,115200',
   ]
   return script([
     `# ${context.mac} is unknown: it runs the discovery system`,

@@ -34,12 +34,16 @@ export interface Cluster extends AsyncDisposable {
 }
 
 export async function makeCluster(): Promise<Cluster> {
-  const dir = await mkdtemp(join(tmpdir(), 'muster-e2e-'))
+  // Named by whoever writes tests: then images stay from run to run.
+  const kept = process.env['MUSTER_E2E_DIR']
+  const dir = kept ?? (await mkdtemp(join(tmpdir(), 'muster-e2e-')))
+  await rm(join(dir, 'site'), { recursive: true, force: true })
   const site = join(dir, 'site')
   const data = join(dir, 'lab/data')
   await cp(fileURLToPath(new URL('site', import.meta.url)), site, { recursive: true })
   await commit(site, 'The site of the tests', true)
   const lab = await openLab(join(dir, 'lab'))
+  await lab.down()
   const client = new ApiClient({ server: join(data, 'muster.sock') })
   const env = { MUSTER_LAB: join(dir, 'lab'), MUSTER_SERVER: join(data, 'muster.sock') }
   const run = (words: string): Promise<Ran> => muster(words, { env, timeout: 2 * LIMIT })
@@ -77,7 +81,7 @@ export async function makeCluster(): Promise<Cluster> {
     console: async node => readFile(join(lab.dir, 'nodes', node, 'console.log'), 'latin1'),
     async [Symbol.asyncDispose]() {
       await lab.down()
-      await rm(dir, { recursive: true, force: true })
+      if (kept === undefined) await rm(dir, { recursive: true, force: true })
     },
   }
 }

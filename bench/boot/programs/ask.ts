@@ -1,4 +1,4 @@
-import { connect } from 'node:net'
+import { exchange } from '../exchange.ts'
 import { answerWith, cpuSeconds } from '../skills.ts'
 import { benchNode } from '../world.ts'
 
@@ -32,10 +32,13 @@ async function ask({ url, nodes, atOnce, requests }: AskLoad): Promise<AskResult
       const number = begun++
       const { mac } = benchNode((number % nodes) + 1)
       const path = `/boot/script?mac=${mac.replaceAll(':', '-')}&uuid=4c4c4544-0042-3510-8052-b4c04f4a4e32&platform=efi&arch=x86_64&serial=S${number}&product=simulated`
-      // As many clients as there are nodes have more addresses than one.
-      const from = `127.0.${1 + (number % 200)}.${2 + (number % 250)}`
       const start = performance.now()
-      if (!(await exchange(port, from, path))) failed++
+      const answer = await exchange(
+        port,
+        number,
+        `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nConnection: keep-alive\r\nUser-Agent: iPXE/1.21.1+ (g4e456)\r\n\r\n`,
+      )
+      if (!answer.startsWith('HTTP/1.1 200 ') || !answer.includes('#!ipxe')) failed++
       times.push(performance.now() - start)
     }
   }
@@ -48,34 +51,6 @@ async function ask({ url, nodes, atOnce, requests }: AskLoad): Promise<AskResult
     p50: times[Math.floor(times.length / 2)] ?? Number.NaN,
     p99: times[Math.floor(times.length * 0.99)] ?? Number.NaN,
   }
-}
-
-/** As a loader does it: it keeps the connection open as far as it is concerned, and goes when it has what it wanted. */
-function exchange(port: number, localAddress: string, path: string): Promise<boolean> {
-  return new Promise(resolve => {
-    const socket = connect({ host: '127.0.0.1', port, localAddress })
-    let received = ''
-    let wanted = Infinity
-    socket.on('data', (chunk: Buffer) => {
-      received += chunk.toString('latin1')
-      if (wanted === Infinity) wanted = wholeLength(received)
-      if (received.length < wanted) return
-      socket.destroy()
-      resolve(received.startsWith('HTTP/1.1 200 ') && received.includes('#!ipxe'))
-    })
-    socket.once('error', () => resolve(false))
-    socket.once('close', () => resolve(false))
-    socket.write(
-      `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nConnection: keep-alive\r\nUser-Agent: iPXE/1.21.1+ (g4e456)\r\n\r\n`,
-    )
-  })
-}
-
-function wholeLength(received: string): number {
-  const head = received.indexOf('\r\n\r\n')
-  if (head < 0) return Infinity
-  const length = /\r\ncontent-length: (\d+)\r\n/i.exec(received.slice(0, head + 2))?.[1]
-  return length === undefined ? Infinity : head + 4 + Number(length)
 }
 
 const skills = { ask }

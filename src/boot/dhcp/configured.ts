@@ -81,7 +81,7 @@ export class ConfiguredDaemon implements AsyncDisposable {
     this.#isBehind = false
   }
 
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.#daemon[Symbol.asyncDispose]()
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#daemon[Symbol.asyncDispose]()
   }
 }

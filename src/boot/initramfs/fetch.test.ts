@@ -16,6 +16,10 @@ interface Fetched {
   readonly said: string
 }
 
+const text = (name: string): string => (existsSync(name) ? readFileSync(name, 'utf8') : '')
+
+const isRight = ({ status, file }: Fetched): boolean => status === 0 && file?.equals(IMAGE) === true
+
 const MACHINES = SHELLS.flatMap(shell => [['1', shell] as const, ['4', shell] as const])
 
 describe.concurrent.each(MACHINES)('the root is fetched with %s cores, by %s', (cores, shell) => {
@@ -27,7 +31,6 @@ describe.concurrent.each(MACHINES)('the root is fetched with %s cores, by %s', (
       STALLED: `${stalled}`,
       CORES: cores,
     })
-    const text = (name: string): string => (existsSync(name) ? readFileSync(name, 'utf8') : '')
     return {
       status,
       file: existsSync(file) ? readFileSync(file) : undefined,
@@ -35,8 +38,6 @@ describe.concurrent.each(MACHINES)('the root is fetched with %s cores, by %s', (
       said: text(`${bench.dir}/run/log`),
     }
   }
-
-  const isRight = ({ status, file }: Fetched): boolean => status === 0 && file?.equals(IMAGE) === true
 
   test('from a server that is well', async () => {
     await using server = await MisbehavingServer.start(IMAGE, 'right')

@@ -19,13 +19,6 @@ export function moduleFile(info: readonly string[]): Buffer {
   header.writeUInt16LE(64, 0x3a)
   header.writeUInt16LE(3, 0x3c)
   header.writeUInt16LE(2, 0x3e)
-  const section = (name: number, offset: number, size: number): Buffer => {
-    const bytes = Buffer.alloc(64)
-    bytes.writeUInt32LE(name, 0)
-    bytes.writeBigUInt64LE(BigInt(offset), 0x18)
-    bytes.writeBigUInt64LE(BigInt(size), 0x20)
-    return bytes
-  }
   return Buffer.concat([
     header,
     body,
@@ -36,6 +29,14 @@ export function moduleFile(info: readonly string[]): Buffer {
     // As the signature of a signed module.
     Buffer.from('~Module signature appended~\n'),
   ])
+}
+
+function section(name: number, offset: number, size: number): Buffer {
+  const bytes = Buffer.alloc(64)
+  bytes.writeUInt32LE(name, 0)
+  bytes.writeBigUInt64LE(BigInt(offset), 0x18)
+  bytes.writeBigUInt64LE(BigInt(size), 0x20)
+  return bytes
 }
 
 /** A tree of these; `lib` leads to `usr/lib`, as in most distributions. */
