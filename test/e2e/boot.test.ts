@@ -1,8 +1,9 @@
-import { open, readFile } from 'node:fs/promises'
+import { open, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { Manifest } from '../../src/images/manifest.ts'
 import { exec } from '../../src/lib/exec.ts'
+import { startProgram } from '../../src/lib/program.ts'
 import { openImageStore } from '../../src/images/store/store.ts'
 import { MUSTER, type Program, start } from '../cli/testing.ts'
 import { type Cluster, type MachineReply, commit, makeCluster, phasesOf } from './testing.ts'
@@ -30,6 +31,18 @@ async function flip(file: string): Promise<void> {
   await handle.read(byte, 0, 1, Math.floor(size / 2))
   byte[0] = (byte[0] ?? 0) ^ 0xff
   await handle.write(byte, 0, 1, Math.floor(size / 2))
+}
+
+/** The switch of the lab says on a port what it is, as real ones do: with LLDP. */
+async function talkingSwitch(name: string, port: string): Promise<AsyncDisposable> {
+  const { lab, dir } = cluster
+  const settings = join(dir, 'lldpd.conf')
+  await writeFile(
+    settings,
+    `configure system hostname ${name}\nconfigure lldp portidsubtype ifname\nconfigure lldp tx-interval 2\n`,
+  )
+  const daemon = ['lldpd', '-d', '-u', join(dir, 'lldpd.sock'), '-O', settings, '-I', port]
+  return startProgram('ip', ['netns', 'exec', lab.names.switch, ...daemon])
 }
 
 /** Processes of that name that belong to this cluster. */
@@ -151,11 +164,16 @@ describe('a machine nobody knows', () => {
     await commit(cluster.site, 'squashfs again')
     const ran = await cluster.up('--nodes 0 --strangers 1 --no-wait')
     expect(ran.status, ran.stderr).toBe(0)
-    const machine = await cluster.until('the machine is discovered', async () => {
+    await using _ = await talkingSwitch('sw9', 'stranger1')
+    const machine = await cluster.until('the machine is discovered, and has heard its switch', async () => {
       const { items } = await cluster.client.get<{ items: MachineReply[] }>('/api/v1/machines')
-      return items[0]
+      return items.find(({ neighbours }) => neighbours.length > 0)
     })
-    expect(machine).toMatchObject({ node: null, facts: { serial: 'LAB-stranger1', cpu: { count: 1 } } })
+    expect(machine).toMatchObject({
+      neighbours: [{ switch: 'sw9', port: 'stranger1' }],
+      node: null,
+      facts: { serial: 'LAB-stranger1', cpu: { count: 1 } },
+    })
     expect(machine.facts.memory).toBeGreaterThan(2 ** 30)
     expect(machine.facts.disks.length).toBe(1)
     expect((await cluster.muster('discover ls')).stdout).toContain(machine.mac)

@@ -104,7 +104,7 @@ export async function commit(site: string, message: string, isFirst = false): Pr
     exec('git', ['-C', site, '-c', 'user.name=Ada', '-c', 'user.email=ada@example.org', ...words])
   if (isFirst) await git('init', '--quiet', '--initial-branch=main')
   await git('add', '.')
-  await git('commit', '--quiet', '--message', message)
+  await git('commit', '--quiet', '--allow-empty', '--message', message)
 }
 
 export const phasesOf = (boot: BootReply): string[] => boot.phases.map(({ phase }) => phase)
