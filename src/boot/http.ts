@@ -3,12 +3,12 @@ import { type IncomingMessage, type Server, type ServerResponse, createServer } 
 import type { Logger } from 'pino'
 import type { z } from 'zod'
 import { MusterError } from '../lib/errors.ts'
-import { OWN_DISK } from '../nodes/boots.ts'
+import { OWN_DISK, type PhaseSighting } from '../nodes/boots.ts'
 import { Mac } from '../nodes/mac.ts'
 import { machineId } from '../nodes/machines.ts'
 import { BootId, Heartbeat, MachineFacts, PhaseReport, type Sighting } from '../nodes/reports.ts'
 import type { Artefacts } from './artefacts.ts'
-import { decideFor } from './decide.ts'
+import { type Decision, decideFor } from './decide.ts'
 import type { ViewIndex } from './index-view.ts'
 import { type Servers, firstScript, kernelArguments, machineScript } from './ipxe.ts'
 
@@ -42,6 +42,7 @@ interface Reply {
   readonly body: string
 }
 const text = (body: string, status = 200): Reply => ({ status, body })
+const HEARD = text(`interval=${INTERVAL}\n`)
 const NOTHING: Reply = { status: 204, body: '' }
 const problem = (status: number, what: string, hint: string): Reply => text(`error: ${what}\nhint: ${hint}\n`, status)
 
@@ -151,29 +152,34 @@ function script(context: BootHttpContext, request: IncomingMessage, query: URLSe
   const index = needView(context)
   const decision = decideFor(index, mac.data)
   const boot = newBootId()
-  const node = 'node' in decision ? decision.node?.name : undefined
-  context.tell({
-    kind: 'phase',
-    at: nowOf(context).toISOString(),
-    server: serverOf(request),
-    mac: mac.data,
-    ...(node !== undefined && { node }),
-    boot,
-    phase: decision.kind === 'refuse' ? 'failed' : 'loader',
-    ...(decision.kind === 'refuse' && { detail: decision.problem.slice(0, 500) }),
-    ...(decision.kind === 'disk' && { detail: OWN_DISK }),
-    ...(decision.kind === 'image' && { image: decision.image.digest }),
-  })
+  const [at, server] = [nowOf(context).toISOString(), serverOf(request)]
+  context.tell({ kind: 'phase', at, server, mac: mac.data, boot, ...seenOf(decision) })
   const extras = context.discoveryExtras()
   return text(
     machineScript(decision, {
-      urls: context.servers(serverOf(request)),
+      urls: context.servers(server),
       boot,
       mac: mac.data,
       shell: index.view.settings.provision.shell,
       ...(extras !== undefined && { discoveryExtras: extras }),
     }),
   )
+}
+
+/** What is seen of a machine that asks for its script. */
+function seenOf(decision: Decision): Pick<PhaseSighting, 'phase' | 'node' | 'image' | 'detail'> {
+  switch (decision.kind) {
+    case 'image':
+      return { phase: 'loader', node: decision.node.name, image: decision.image.digest }
+    case 'disk':
+      return { phase: 'loader', node: decision.node.name, detail: OWN_DISK }
+    case 'discover':
+      return { phase: 'loader' }
+    case 'refuse': {
+      const failed = { phase: 'failed', detail: decision.problem.slice(0, 500) } as const
+      return decision.node === undefined ? failed : { ...failed, node: decision.node.name }
+    }
+  }
 }
 
 /** What loaders tell: which file they are at, that they hand over, or that something failed. */
@@ -219,21 +225,11 @@ function heartbeat(context: BootHttpContext, request: IncomingMessage, said: Hea
   // Of a machine that is no node any more nobody needs to know.
   if (node === undefined) return problem(404, 'this machine is no node of the site', 'it goes on, unwatched')
   context.heard(node)
-  const { boot, image, kernel, hostname, addresses, health } = said
-  context.tell({
-    kind: 'status',
-    at: nowOf(context).toISOString(),
-    server: serverOf(request),
-    mac: said.mac,
-    node,
-    boot,
-    ...(image !== undefined && { image }),
-    kernel,
-    hostname,
-    addresses,
-    health,
-  })
-  return text(`interval=${INTERVAL}\n`)
+  const { mac, boot, image, kernel, hostname, addresses, health } = said
+  const [at, server] = [nowOf(context).toISOString(), serverOf(request)]
+  const status = { kind: 'status', at, server, mac, node, boot, kernel, hostname, addresses, health } as const
+  context.tell(image === undefined ? status : { ...status, image })
+  return HEARD
 }
 
 function discover(context: BootHttpContext, request: IncomingMessage, facts: MachineFacts): Reply {
@@ -289,17 +285,10 @@ async function read<Schema extends z.ZodType>(
   schema: Schema,
   limit = BODY_LIMIT,
 ): Promise<z.output<Schema>> {
-  const chunks: Buffer[] = []
-  let length = 0
-  // Left in the middle, the connection must stay: the answer goes over it.
-  for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-    length += chunk.length
-    if (length > limit) throw new MusterError('BODY_TOO_LARGE', `a report may have ${limit} bytes`)
-    chunks.push(chunk)
-  }
+  const body = await bodyOf(request, limit)
   let value: unknown
   try {
-    value = JSON.parse(Buffer.concat(chunks).toString('utf8'))
+    value = JSON.parse(body.toString('utf8'))
   } catch {
     throw new MusterError('REQUEST_INVALID', 'the body is not JSON')
   }
@@ -307,4 +296,22 @@ async function read<Schema extends z.ZodType>(
   if (parsed.success) return parsed.data
   const [issue] = parsed.error.issues
   throw new MusterError('REQUEST_INVALID', `${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'is not right'}`)
+}
+
+/** By its events: an iterator over a stream costs more than all the rest of a heartbeat. */
+function bodyOf(request: IncomingMessage, limit: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = []
+    let length = 0
+    request.on('data', (chunk: Buffer) => {
+      length += chunk.length
+      // The rest flows by unseen: the connection must stay, the answer goes over it.
+      if (length > limit) reject(new MusterError('BODY_TOO_LARGE', `a report may have ${limit} bytes`))
+      else chunks.push(chunk)
+    })
+    request.once('error', reject)
+    request.once('end', () =>
+      resolve(chunks[0] !== undefined && chunks.length === 1 ? chunks[0] : Buffer.concat(chunks)),
+    )
+  })
 }

@@ -142,7 +142,7 @@ describe('off a terminal', () => {
   simulated nodes ready: 1 of 3
   simulated nodes ready: 3 of 3
 `)
-    expect(client.paths.filter(path => path.startsWith('/api/v1/nodes '))[0]).toBe(
+    expect(client.paths.find(path => path.startsWith('/api/v1/nodes '))).toBe(
       '/api/v1/nodes {"nodes":"s[1-3]","limit":50000}',
     )
   })
@@ -152,8 +152,8 @@ describe('off a terminal', () => {
 function screen(text: string, columns: number): string[] {
   const rows: string[] = []
   let row = 0
-  for (const part of text.split(/(\u001B\[\d*[AJ]|\n)/)) {
-    const [, count = '', what] = /^\u001B\[(\d*)([AJ])$/.exec(part) ?? []
+  for (const part of text.split(/(.\[\d*[AJ]|\n)/)) {
+    const [, count = '', what] = /^.\[(\d*)([AJ])$/.exec(part) ?? []
     if (what === 'A') row -= Number(count)
     else if (what === 'J') rows.splice(row)
     else if (part === '\n') row++

@@ -18,6 +18,15 @@ const desiredOf = (control: Control): Record<string, { json: string; revision: n
 const NOON = new Date('2026-03-01T12:00:00.000Z')
 
 describe('apply', () => {
+  it('does not wait for the lock of an image that nobody has committed yet', async () => {
+    await using world = await startControl()
+    const { control, site } = world
+    const commit = await site.commit('Nodes')
+    await site.write('images/base/lock.json', '{}')
+    const { generation } = await control.apply(operator)
+    expect(generation).toMatchObject({ commit, dirty: false, tree: await site.git('rev-parse', 'HEAD^{tree}') })
+  })
+
   it('makes the committed site the desired state, and says who, when, what and from which commit', async () => {
     await using world = await startControl({ now: () => NOON })
     const { control, site, store } = world

@@ -140,7 +140,7 @@ export class Control {
   ): Promise<Plan & { readonly site: Site; readonly changes: DesiredChanges; readonly generationRevision: number }> {
     const { repo } = this.#workspace
     const commit = await headCommit(repo)
-    const dirty = await dirtyPaths(repo)
+    const dirty = (await dirtyPaths(repo)).filter(path => !LOCK.test(path))
     if (!allowDirty) refuseDirty(dirty)
     const tree = dirty.length > 0 ? await snapshotTree(repo) : await treeOf(repo, commit)
     const site = await this.#validSite(tree)
@@ -237,6 +237,9 @@ export interface ControlOptions {
   readonly identities?: readonly string[]
   readonly now?: () => Date
 }
+
+/** Written by builds, and of no meaning to what nodes should be: whether it is committed yet holds up nobody. */
+const LOCK = /^images\/[^/]+\/lock\.json$/
 
 function refuseDirty(dirty: readonly string[]): void {
   if (dirty.length === 0) return

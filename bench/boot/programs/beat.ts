@@ -30,7 +30,8 @@ const answered = new Map<number, number>()
 
 /** Every node sends its heartbeat about every ten seconds, until the end of this program. */
 function start(load: BeatLoad): void {
-  const agent = load.connections === 'kept' ? new Agent({ keepAlive: true, maxSockets: 256, scheduling: 'fifo' }) : undefined
+  const agent =
+    load.connections === 'kept' ? new Agent({ keepAlive: true, maxSockets: 256, scheduling: 'fifo' }) : undefined
   for (let number = 1; number <= load.nodes; number++)
     setTimeout(() => void beat(number, load, agent), Math.random() * INTERVAL)
 }
@@ -87,7 +88,12 @@ const overKept = (port: number, body: string, agent: Agent): Promise<boolean> =>
 function result(): BeatResult {
   times.sort((a, b) => a - b)
   const now = cpuSeconds()
-  const since = { beats: times.length, failed, p99: times[Math.floor(times.length * 0.99)] ?? Number.NaN, cpu: now - cpu }
+  const since = {
+    beats: times.length,
+    failed,
+    p99: times[Math.floor(times.length * 0.99)] ?? Number.NaN,
+    cpu: now - cpu,
+  }
   times = []
   failed = 0
   cpu = now

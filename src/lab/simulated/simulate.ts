@@ -19,8 +19,11 @@ export async function simulate(
   agents.kept.destroy()
 }
 
-/** A MAC of its own for every name, the same every time; from the range for virtual machines of QEMU. */
+/**
+ * A MAC of its own for every name, the same every time; of those that are given out locally. Three bytes of it, as QEMU's own
+ * range has, would be too few: of five thousand machines two would share one.
+ */
 export function labMac(name: string): string {
-  const bytes = createHash('sha256').update(name).digest().subarray(0, 3)
-  return ['52', '54', '00', ...[...bytes].map(byte => byte.toString(16).padStart(2, '0'))].join(':')
+  const bytes = createHash('sha256').update(name).digest().subarray(0, 5)
+  return ['52', ...[...bytes].map(byte => byte.toString(16).padStart(2, '0'))].join(':')
 }
