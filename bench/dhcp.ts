@@ -5,7 +5,7 @@ import { type Bench, against, median } from './figure.ts'
 const NODES = 20_000
 const SERVER = '10.77.0.1'
 /** Exchanges a second, each for so many seconds. */
-const RATES = [100, 200, 400, 600, 800, 1000, 1500, 2000]
+const RATES = [25, 50, 100, 200, 400, 600, 800, 1000, 1500, 2000]
 const PERIOD = 6
 /** Of the exchanges begun, how many must have been answered for a rate to count. */
 const ENOUGH = 0.99
@@ -35,6 +35,8 @@ export const dhcpBench: Bench = async function* () {
   for (const count of [1000, NODES]) {
     await served.apply(desired(hosts(count)))
     const { rate, delay } = await fastest(clients)
+    // On a machine that has no time for it at all there is nothing to tell.
+    if (Number.isNaN(rate)) continue
     yield figure(`DHCP exchanges with ${count} reservations: shortest interval kept up with`, 1000 / rate, 'ms')
     yield figure(`DHCP exchanges with ${count} reservations: offer at that rate, mean`, delay, 'ms')
   }

@@ -12,7 +12,7 @@ import { fetchBlob } from './images/download.ts'
 import { type ImageStore, openImageStore } from './images/store/store.ts'
 import { makeDirectory } from './lib/dirs.ts'
 import { MusterError, messageOf } from './lib/errors.ts'
-import type { ServeOptions } from './serve.ts'
+import { type ServeOptions, parseListen } from './serve-options.ts'
 
 /** So often the control role is asked whether anything is new. */
 const EVERY = 2000
@@ -42,7 +42,7 @@ export async function serveBoots({ options }: Call<ServeOptions>, life: BootLife
     logger,
     blobs: images,
     send: async batch => client.send('POST', '/api/v1/boot/sightings', batch),
-    ...(options.bootListen !== undefined && { listen: parseAddress(options.bootListen) }),
+    ...(options.bootListen !== undefined && { listen: parseListen(options.bootListen) }),
     ...(options.ownDnsmasq === true && { externalDnsmasq: true }),
   })
   const replica = new Replica(client, images, service, join(dir, 'view.json'), logger)
@@ -54,12 +54,6 @@ export async function serveBoots({ options }: Call<ServeOptions>, life: BootLife
   await life.stopped
   logger.info('stopping')
   await following
-}
-
-function parseAddress(text: string): { host: string; port: number } {
-  const [, host = '', port = ''] = /^([\d.]+):(\d{1,5})$/.exec(text) ?? []
-  if (host === '') throw new MusterError('USAGE', `${text} is not an address such as 10.77.0.2:7180`)
-  return { host, port: Number(port) }
 }
 
 /** A copy of what the control role says nodes should boot, and of the images they boot. */

@@ -19,26 +19,13 @@ import { openImageStore } from './images/store/store.ts'
 import { exec } from './lib/exec.ts'
 import { Recorder } from './nodes/recorder.ts'
 import { serveBoots } from './serve-boots.ts'
+import { type ServeOptions, parseListen } from './serve-options.ts'
 import { SETTINGS, settingsOf } from './site/settings.ts'
 import { openWorkspace } from './site/workspace.ts'
 import { allObserved } from './state/observed.ts'
 import { openSqliteStore } from './state/sqlite.ts'
 import type { Store } from './state/store.ts'
 import { VERSION } from './version.ts'
-
-export interface ServeOptions {
-  readonly role: 'all' | 'control' | 'boot'
-  readonly data: string
-  readonly listen: string
-  readonly bootListen?: string
-  readonly control?: string
-  readonly ownDnsmasq?: boolean
-  readonly socket?: string
-  readonly key?: string
-  readonly tlsCert?: string
-  readonly tlsKey?: string
-  readonly logLevel: string
-}
 
 /** Wires the server together, runs it until a signal says stop, and takes it apart again. */
 export async function serve(call: Call<ServeOptions>): Promise<void> {
@@ -167,17 +154,6 @@ const stopped = (signal: AbortSignal): Promise<void> =>
     if (signal.aborted) done()
     else signal.addEventListener('abort', () => done(), { once: true })
   })
-
-/** An address and port; or fd:3, a socket that whoever started us is listening on already. */
-export function parseListen(text: string): { host: string; port: number; fd?: number } {
-  const inherited = /^fd:(\d{1,3})$/.exec(text)?.[1]
-  if (inherited !== undefined) return { host: '127.0.0.1', port: 0, fd: Number(inherited) }
-  const [, bracketed, plain, port] = /^(?:\[([^\]]+)\]|([^:]+)):(\d{1,5})$/.exec(text) ?? []
-  const host = bracketed ?? plain
-  if (host === undefined || Number(port) > 65_535)
-    throw new MusterError('USAGE', `${text} is not an address such as 127.0.0.1:7171 or [::1]:7171`)
-  return { host, port: Number(port) }
-}
 
 const isLoopback = (host: string): boolean =>
   host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))

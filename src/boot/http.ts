@@ -153,7 +153,7 @@ function script(context: BootHttpContext, request: IncomingMessage, query: URLSe
   const decision = decideFor(index, mac.data)
   const boot = newBootId()
   const [at, server] = [nowOf(context).toISOString(), serverOf(request)]
-  context.tell({ kind: 'phase', at, server, mac: mac.data, boot, ...seenOf(decision) })
+  context.tell({ ...seenOf(decision), kind: 'phase', at, server, mac: mac.data, boot })
   const extras = context.discoveryExtras()
   return text(
     machineScript(decision, {

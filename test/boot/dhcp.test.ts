@@ -6,6 +6,7 @@ import type { DhcpDesired } from '../../src/boot/dhcp/desired.ts'
 import type { Question } from '../../src/boot/dhcp/fixtures/ask.ts'
 import { sample, sampleHost } from '../../src/boot/dhcp/samples.ts'
 import { Namespace, Served, Switch, temporaryDirectory, until } from '../../src/boot/dhcp/testing.ts'
+import { exec } from '../../src/lib/exec.ts'
 import type { Program } from '../../src/lib/program.ts'
 
 const hex = (text: string): string => Buffer.from(text).toString('hex')
@@ -449,6 +450,17 @@ test('beside another DHCP server only those who boot from us hear from us, and g
 })
 
 describe('as units of their own', () => {
+  test('systemd accepts them, and finds them well enough protected', async () => {
+    const unit = new URL('../../contrib/systemd/muster-dnsmasq@.service', import.meta.url)
+    const copy = join(dir, 'muster-dnsmasq@names.service')
+    await writeFile(copy, await readFile(unit))
+    expect((await exec('systemd-analyze', ['verify', '--man=no', copy])).stdout.toString('utf8')).toBe('')
+    const rating = await exec('systemd-analyze', ['security', '--offline=true', '--threshold=45', '--no-pager', copy])
+    expect(rating.stdout.toString('utf8')).toMatch(
+      /Overall exposure level for muster-dnsmasq@names\.service: [0-4]\.\d/,
+    )
+  })
+
   test('they are told of changes, and outlive us', async () => {
     await served[Symbol.asyncDispose]()
     const own = (await keep(temporaryDirectory())).path
@@ -462,7 +474,7 @@ describe('as units of their own', () => {
     const unit = (name: string): Promise<Program> =>
       server.start('sh', [
         '-c',
-        `exec setpriv --pdeathsig=KILL dnsmasq --keep-in-foreground --conf-file=${own}/${name}.conf 2>>${log}`,
+        `exec setpriv --pdeathsig=KILL dnsmasq --keep-in-foreground --conf-file=${own}/${name}.conf --pid-file= 2>>${log}`,
       ])
     const names = await keep(unit('names'))
     let addresses = await keep(unit('addresses'))

@@ -19,5 +19,5 @@ export function fileRead(line: string): string | undefined {
 /** What somebody who looks after it should know. */
 export const isComplaint = (line: string): boolean =>
   /^dnsmasq(?:-dhcp|-tftp)?\[\d{1,10}\]: (?!\d+ ).*(?: at line \d+ of |failed|FAILED|cannot|warning: )/.test(line) &&
-  // It looks again for files that it noticed were taken away.
-  !/: cannot read \S+\/added\/\d+: No such file or directory$/.test(line)
+  // It looks again for files that it noticed were taken away; and names may well end with us.
+  !/: cannot read \S+\/added\/\d+: No such file or directory$|: warning: no upstream servers configured$/.test(line)

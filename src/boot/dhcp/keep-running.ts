@@ -6,7 +6,7 @@ export interface KeepRunningOptions {
   readonly args: readonly string[]
   readonly onLine: (line: string, pid: number) => void
   /** It has died: with which last words, and in how many milliseconds it is started again. */
-  readonly onDied?: (words: string, delay: number) => void
+  readonly onDied?: (words: string, delay: number, pid: number | undefined) => void
   /** Milliseconds to wait before the next start, from those waited before the last one and how long it ran since. */
   readonly delay?: (previous: number, ran: number) => number
 }
@@ -123,15 +123,15 @@ export class KeptRunning implements AsyncDisposable {
   #died(running: Running, words: string): void {
     if (this.#current !== running) return
     this.#current = undefined
-    this.#again(words, Date.now() - running.began)
+    this.#again(words, Date.now() - running.began, running.program.pid)
   }
 
-  #again(words: string, ran: number): void {
+  #again(words: string, ran: number, pid?: number): void {
     this.#lastWords = words
     if (!this.#isWanted) return
     this.#deaths += 1
     this.#delay = (this.#options.delay ?? backOff)(this.#delay, ran)
-    this.#options.onDied?.(words, this.#delay)
+    this.#options.onDied?.(words, this.#delay, pid)
     this.#timer = setTimeout(() => {
       this.#next(async () => {
         if (this.#isWanted && this.#current === undefined) this.#adopt(await this.#start())

@@ -50,10 +50,10 @@ export class OwnDaemon implements Daemon {
       command: 'setpriv',
       args: [...limits, '--pdeathsig=TERM', 'dnsmasq', '--keep-in-foreground', `--conf-file=${config}`, '--pid-file='],
       onLine: (line, pid) => this.#heard(line, pid),
-      onDied: (words, delay) => {
+      onDied: (words, delay, pid) => {
         logger.error({ daemon: name, words, delay }, 'dnsmasq died, and is started again')
-        for (const waiting of this.#waiting)
-          waiting.fail(failure(`dnsmasq (${name}) died, and is started again`, words))
+        const error = failure(`dnsmasq (${name}) died, and is started again`, words)
+        for (const waiting of this.#waiting) waiting.died(pid, error)
       },
     })
   }
@@ -134,7 +134,7 @@ class Waiting {
     // Whoever waits may not have come to that yet.
     this.done.catch(() => {})
     this.#timer = setTimeout(
-      () => this.fail(new MusterError('EXEC_FAILED', `dnsmasq did not read ${file} within a minute`)),
+      () => this.#settled.reject(new MusterError('EXEC_FAILED', `dnsmasq did not read ${file} within a minute`)),
       PATIENCE,
     )
   }
@@ -143,8 +143,8 @@ class Waiting {
     if (file === this.#file && (this.#pid === undefined || pid === this.#pid)) this.#settled.resolve()
   }
 
-  fail(error: MusterError): void {
-    this.#settled.reject(error)
+  died(pid: number | undefined, error: MusterError): void {
+    if (this.#pid === undefined || pid === this.#pid) this.#settled.reject(error)
   }
 
   stop(): void {
