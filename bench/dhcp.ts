@@ -11,8 +11,8 @@ const PERIOD = 6
 const ENOUGH = 0.99
 
 /**
- * dnsmasq with 20,000 reservations and names: how fast it takes them and changes of them, all nodes having asked for their
- * address before, and how many exchanges (discover, offer, request, acknowledge) it answers, by Kea's perfdhcp.
+ * dnsmasq with 20,000 reservations and names: how fast it takes them and changes of them, all nodes having asked for
+ * their address before, and how many exchanges (discover, offer, request, acknowledge) it answers, by Kea's perfdhcp.
  */
 export const dhcpBench: Bench = async function* () {
   await using lan = await Switch.create()

@@ -1,7 +1,7 @@
 // oxlint-disable-next-line no-restricted-imports -- programs that are asked things while they are measured
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { writeFile } from 'node:fs/promises'
+import { putAhead } from './ahead.ts'
 
 interface Answer {
   readonly id: number
@@ -18,7 +18,7 @@ type Reply<Some extends Skills, Name extends keyof Some> = Awaited<ReturnType<So
 export const SERVER_CORE = 0
 export const LOAD_CORE = 1
 /** As bin/muster starts a server. */
-const SERVES = new Set(['server', 'plain'])
+const SERVERS = new Set(['server', 'plain', 'files'])
 const SERVE = ['--disable-warning=ExperimentalWarning', '--max-semi-space-size=4', '--expose-gc']
 
 /** A program of the bench in a process of its own, with all its threads on one core. */
@@ -37,26 +37,13 @@ export class Pinned<Some extends Skills> implements AsyncDisposable {
 
   static async start<Some extends Skills>(name: string, core: number): Promise<Pinned<Some>> {
     const file = new URL(`programs/${name}.ts`, import.meta.url).pathname
-    const child = spawn(
-      'nice',
-      [
-        '--adjustment=-15',
-        'taskset',
-        '--cpu-list',
-        `${core}`,
-        process.execPath,
-        ...process.execArgv,
-        ...(SERVES.has(name) ? SERVE : []),
-        file,
-      ],
-      {
-        stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-        detached: true,
-      },
-    )
+    const flags = SERVERS.has(name) ? SERVE : []
+    const child = spawn('taskset', ['--cpu-list', `${core}`, process.execPath, ...process.execArgv, ...flags, file], {
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+      detached: true,
+    })
     await once(child, 'spawn')
-    // Sessions share the processor evenly among them, whatever the niceness of their processes (sched(7), autogroup).
-    await writeFile(`/proc/${child.pid}/autogroup`, '-15').catch(() => {})
+    await putAhead(child.pid ?? 0)
     return new Pinned(child)
   }
 

@@ -4,16 +4,20 @@ IMAGE=${IMAGE-/image}
 MIB=1048576
 # Hundredths of a second without a byte.
 STALLED=${STALLED-1000}
-# Where there are enough of them the digest is worked out while the rest still comes; where there are few that only slows it down.
+# With enough of them the digest is worked out while the rest still comes; with few that only slows things down.
 CORES=${CORES-$(nproc)}
 
 fetch_root() {
   mkdir -p "$IMAGE"
   file=$IMAGE/$plan_sha256
   require_memory "$plan_size" "$(size_of "$file")"
-  if ! grep -q " $IMAGE tmpfs " "$PROC/mounts"; then
-    # With a limit of its own: whatever a server sends, it cannot fill the memory.
-    mount -t tmpfs -o "mode=0700,size=$((plan_size + MIB))" tmpfs "$IMAGE"
+  # With a limit of its own: whatever a server sends, it cannot fill the memory.
+  limit=size=$((plan_size + MIB))
+  if grep -q " $IMAGE tmpfs " "$PROC/mounts"; then
+    for other in "$IMAGE"/*; do if [ "$other" != "$file" ]; then rm -f "$other"; fi; done
+    mount -o "remount,$limit" "$IMAGE"
+  else
+    mount -t tmpfs -o "mode=0700,$limit" tmpfs "$IMAGE"
   fi
   download "$plan_sha256" "$plan_size" "$file"
   chmod 0400 "$file"

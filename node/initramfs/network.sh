@@ -33,7 +33,8 @@ choose_interface() { # its name in $interface
   fi
   wait_for 20 interface_with_link && return 0
   [ -n "$(interfaces)" ] ||
-    fail 'this machine has no network interface that the kernel knows' "name its driver in the recipe: kernel: { modules: [...] }"
+    fail 'this machine has no network interface that the kernel knows' \
+      'name its driver in the recipe: kernel: { modules: [...] }'
   fail "no network interface has a link ($(interfaces | tr '\n' ' ')seen)" 'look at the cable and the port of the switch'
 }
 
@@ -67,9 +68,10 @@ use_static_address() {
 
 ask_for_address() {
   say "network: asking for an address on $interface ($mac)"
-  # It stays to renew the lease: a machine may be discovered for days. No name and no vendor: an address is all that is wanted.
+  # It stays to renew the lease: a machine may be discovered for days. No name and no vendor: only an address is wanted.
   udhcpc -i "$interface" -n -t 6 -T 3 -V '' -O mtu -s /lib/muster/udhcpc -p "$WORK/udhcpc.pid" >>"$RUN/log" 2>&1 ||
-    fail "no DHCP server gave $interface ($mac) an address" 'is the machine in the network of the boot server, and is that running?'
+    fail "no DHCP server gave $interface ($mac) an address" \
+      'is the machine in the network of the boot server, and is that running?'
 }
 
 stop_network() { # as it was found: whoever comes next may want other names and addresses

@@ -1,10 +1,10 @@
 # shellcheck shell=sh disable=SC2034,SC2154 # names of the files beside this one
-# What this machine is to become, in words of the form muster.KEY=VALUE: on the kernel command line, or from a server to a machine
-# that was discovered. Only these keys, and only values of this form, are taken.
+# What this machine is to become, in words of the form muster.KEY=VALUE: on the kernel command line, or from a server to a
+# machine that was discovered. Only these keys, and only values of this form, are taken.
 
 forget_plan() {
-  plan_node='' plan_boot='' plan_mac='' plan_servers='' plan_image='' plan_root='' plan_sha256='' plan_size='' plan_overlay=50%
-  plan_kernel='' plan_shell='' plan_vlan='' plan_ip='' plan_mode=''
+  plan_node='' plan_boot='' plan_mac='' plan_servers='' plan_image='' plan_root='' plan_sha256='' plan_size=''
+  plan_overlay=50% plan_kernel='' plan_shell='' plan_vlan='' plan_ip='' plan_mode=''
 }
 
 take_word() { # KEY VALUE: fails when the value is not what the key wants

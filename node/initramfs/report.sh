@@ -14,7 +14,8 @@ servers_in_turn() { # in $servers, with spaces between: the one that answered la
 post() { # PATH JSON ANSWER-FILE: to the first server that takes it
   servers_in_turn
   for server in $servers; do
-    if timeout "$ANSWER_WITHIN" wget -q -O "$3" --header 'Content-Type: application/json' --post-data "$2" "$server$1" 2>/dev/null; then
+    if timeout "$ANSWER_WITHIN" wget -q -O "$3" --header 'Content-Type: application/json' --post-data "$2" \
+      "$server$1" 2>/dev/null; then
       echo "$server" >"$WORK/server"
       return 0
     fi

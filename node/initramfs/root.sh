@@ -3,6 +3,8 @@
 
 mount_root() {
   require_file_systems squashfs overlay
+  [ -e /dev/loop-control ] ||
+    fail "kernel $(uname -r) has no loop devices" 'choose another kernel for the image, or its root as cpio'
   unmount_root
   mkdir -p /lower /upper /newroot
   mount -t squashfs -o ro,loop "$IMAGE/$plan_sha256" /lower ||

@@ -1,5 +1,5 @@
-import type { BootImage, BootNode, BootView } from './view.ts'
-import { type KnownMachine, type ViewIndex, isServed } from './index-view.ts'
+import type { KnownMachine, ViewIndex } from './index-view.ts'
+import type { BootImage, BootNode } from './view.ts'
 
 /** What a machine that asks is given, and why: what `muster boot explain` shows. */
 export type Decision = {
@@ -100,10 +100,3 @@ function decideStranger(index: ViewIndex, mac: string): Decision {
     because: [...because, `provision.unknown is discover: it runs the kernel of ${image.name} and says what it is`],
   }
 }
-
-/** The networks in which strangers get an address. */
-export const opensDiscovery = (view: BootView, own: readonly string[]): boolean =>
-  view.settings.provision.unknown === 'discover' &&
-  Object.entries(view.settings.networks).some(
-    ([name, network]) => network.unknown !== undefined && isServed(view, name, own),
-  )

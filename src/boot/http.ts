@@ -175,11 +175,11 @@ function seenOf(decision: Decision): Pick<PhaseSighting, 'phase' | 'node' | 'ima
       return { phase: 'loader', node: decision.node.name, detail: OWN_DISK }
     case 'discover':
       return { phase: 'loader' }
-    case 'refuse': {
-      const failed = { phase: 'failed', detail: decision.problem.slice(0, 500) } as const
-      return decision.node === undefined ? failed : { ...failed, node: decision.node.name }
-    }
+    case 'refuse':
+      break
   }
+  const failed = { phase: 'failed', detail: decision.problem.slice(0, 500) } as const
+  return decision.node === undefined ? failed : { ...failed, node: decision.node.name }
 }
 
 /** What loaders tell: which file they are at, that they hand over, or that something failed. */

@@ -1,6 +1,6 @@
 /**
- * Which loader a machine is given, by what its firmware says it is: option 93, numbers of RFC 4578 and IANA's list behind it.
- * All are iPXE; Debian's package `ipxe` brings those for x86-64, a site may put its own in their place.
+ * Which loader a machine is given, by what its firmware says it is: option 93, numbers of RFC 4578 and IANA's list
+ * behind it. All are iPXE; Debian's package `ipxe` brings those for x86-64, a site may put its own in their place.
  */
 export interface Loader {
   readonly platform: keyof Loaders

@@ -1,4 +1,5 @@
-import { open, readFile, writeFile } from 'node:fs/promises'
+import { open, readFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { Manifest } from '../../src/images/manifest.ts'
@@ -35,14 +36,19 @@ async function flip(file: string): Promise<void> {
 
 /** The switch of the lab says on a port what it is, as real ones do: with LLDP. */
 async function talkingSwitch(name: string, port: string): Promise<AsyncDisposable> {
-  const { lab, dir } = cluster
-  const settings = join(dir, 'lldpd.conf')
-  await writeFile(
-    settings,
-    `configure system hostname ${name}\nconfigure lldp portidsubtype ifname\nconfigure lldp tx-interval 2\n`,
-  )
-  const daemon = ['lldpd', '-d', '-u', join(dir, 'lldpd.sock'), '-O', settings, '-I', port]
-  return startProgram('ip', ['netns', 'exec', lab.names.switch, ...daemon])
+  const { lab } = cluster
+  // Where its own user, too, finds it.
+  const socket = join(tmpdir(), `muster-lldpd-${process.pid}.sock`)
+  const daemon = ['lldpd', '-d', '-u', socket, '-O', '/dev/null', '-I', port]
+  const program = await startProgram('ip', ['netns', 'exec', lab.names.switch, ...daemon])
+  for (const words of [
+    `configure system hostname ${name}`,
+    'configure lldp portidsubtype ifname',
+    'configure lldp tx-interval 2',
+    'resume',
+  ])
+    await cluster.until(`the switch takes: ${words}`, () => exec('lldpcli', ['-u', socket, ...words.split(' ')]))
+  return program
 }
 
 /** Processes of that name that belong to this cluster. */

@@ -9,8 +9,8 @@ export interface Advertised {
 }
 
 /**
- * The IPv6 prefix advertised in a network: iPXE waits for a router until it gives up when there is none. A unique local one
- * (RFC 4193) whose 40 bits come from the network, so that every boot server advertises the same.
+ * The IPv6 prefix advertised in a network: iPXE waits for a router until it gives up when there is none. A unique local
+ * one (RFC 4193) whose 40 bits come from the network, so that every boot server advertises the same.
  */
 export function advertised(network: Network, own: string): Advertised {
   const hash = createHash('sha256').update(`muster ${network.base}/${network.bits}`).digest('hex')

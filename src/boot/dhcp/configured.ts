@@ -32,7 +32,9 @@ export class ConfiguredDaemon implements AsyncDisposable {
     this.#config = await readFile(this.#file, 'utf8').catch(missing)
   }
 
-  /** With what is there, if anything is. That it fails shows in its state, and in the next attempt to give it something. */
+  /**
+   * With what is there, if anything is. That it fails shows in its state, and in the next attempt to give it something.
+   */
   async start(): Promise<void> {
     if (this.#config !== undefined) await this.#attempt(() => this.#daemon.renew(this.#lists)).catch(() => {})
   }

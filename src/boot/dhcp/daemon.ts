@@ -3,7 +3,9 @@ import type { DaemonState } from './desired.ts'
 /** One dnsmasq, whoever runs it. */
 export interface Daemon extends AsyncDisposable {
   readonly state: DaemonState
-  /** From now on one serves that has read the configuration and lists as they are now; resolves when it has read `file`. */
+  /**
+   * From now on one serves that has read the configuration and lists as they are now; resolves when it has read `file`.
+   */
   renew(file: string): Promise<void>
   /** It reads its lists anew; resolves when it has read `file`. */
   reload(file: string): Promise<void>

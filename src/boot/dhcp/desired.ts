@@ -71,8 +71,8 @@ export interface DaemonState {
 /** What stands behind it may be dnsmasq today, Kea tomorrow. */
 export interface AddressService extends AsyncDisposable {
   /**
-   * Resolves when clients are answered from it. What is wrong with it is thrown, and all stays as it was. One that has been
-   * overtaken by a newer one before its turn has no effect of its own.
+   * Resolves when clients are answered from it. What is wrong with it is thrown, and all stays as it was. One that has
+   * been overtaken by a newer one before its turn has no effect of its own.
    */
   apply(desired: DhcpDesired): Promise<void>
   readonly state: readonly DaemonState[]

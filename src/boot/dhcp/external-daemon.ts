@@ -14,8 +14,8 @@ export async function runningDnsmasq(config: string): Promise<number | undefined
 }
 
 /**
- * A dnsmasq that runs as a unit of systemd's and outlives us: we write its files, and tell it to look at them. Where it has to
- * start anew it ends, and systemd starts it again.
+ * A dnsmasq that runs as a unit of systemd's and outlives us: we write its files, and tell it to look at them. Where it
+ * has to start anew it ends, and systemd starts it again.
  */
 export class ExternalDaemon implements Daemon {
   readonly #name: string

@@ -9,11 +9,11 @@ export const NO_BOOT = 'no-boot'
 /**
  * One line for each reservation, as dnsmasq's dhcp-hostsfile has them: 52:54:00:00:00:01,10.77.1.1
  *
- * They are kept short on purpose: for each of its lines dnsmasq walks over all others. A machine that we boot finds its name
- * on its kernel's command line; only others are told it here.
+ * They are kept short on purpose: for each of its lines dnsmasq walks over all others. A machine that we boot finds its
+ * name on its kernel's command line; only others are told it here.
  *
- * A dnsmasq that has answered a client whose line sets a tag may not be told to read the lines anew (SIGHUP): in 2.90 it frees
- * memory that is not its own then, and crashes.
+ * A dnsmasq that has answered a client whose line sets a tag may not be told to read the lines anew (SIGHUP): in 2.90
+ * it frees memory that is not its own then, and crashes.
  */
 export function reservationLines({ hosts, networks, mode }: DhcpDesired): string[] {
   const served = new Set(networks.map(({ name }) => name))

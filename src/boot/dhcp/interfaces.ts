@@ -19,8 +19,8 @@ export const interfacesOf = (own: readonly string[]): string[] => [
 export const hasIpv6 = (): boolean => existsSync('/proc/net/if_inet6')
 
 /**
- * Our address in each prefix we advertise: without one on the interface, dnsmasq does not advertise it. They go when we go,
- * except where dnsmasq stays.
+ * Our address in each prefix we advertise: without one on the interface, dnsmasq does not advertise it. They go when we
+ * go, except where dnsmasq stays.
  */
 export class RouterAddresses {
   readonly #logger: Logger

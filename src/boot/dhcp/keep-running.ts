@@ -65,8 +65,8 @@ export class KeptRunning implements AsyncDisposable {
   }
 
   /**
-   * Starts another one, which takes the place of the one that runs when it is ready, and so without a gap. If it ends before
-   * that, or `whenReady` fails, all stays as it was.
+   * Starts another one, which takes the place of the one that runs when it is ready, and so without a gap. If it ends
+   * before that, or `whenReady` fails, all stays as it was.
    */
   replace(whenReady: (pid: number) => Promise<void>): Promise<void> {
     return this.#next(async () => {

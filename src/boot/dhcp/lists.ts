@@ -3,8 +3,8 @@ import { basename, join } from 'node:path'
 import { isErrno } from '../../state/files.ts'
 
 /**
- * Writes files so that a reader sees the old or the new one whole. They are made in a directory of their own beside: dnsmasq
- * reads whatever appears in the one it watches.
+ * Writes files so that a reader sees the old or the new one whole. They are made in a directory of their own beside:
+ * dnsmasq reads whatever appears in the one it watches.
  */
 export class Staging {
   readonly #dir: string
@@ -62,8 +62,9 @@ export function compareLists(before: ReadonlySet<string>, after: readonly string
 }
 
 /**
- * The reservations: one file with all of them, and one for each time some were added since. dnsmasq notices a new file in a
- * directory it watches, but holds on to what it read before: where a line changed or went another dnsmasq has to start.
+ * The reservations: one file with all of them, and one for each time some were added since. dnsmasq notices a new file
+ * in a directory it watches, but holds on to what it read before: where a line changed or went another dnsmasq has to
+ * start.
  */
 export class ReservationFiles {
   readonly #files: { readonly reservations: string; readonly strangers: string; readonly added: string }

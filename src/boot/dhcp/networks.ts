@@ -47,8 +47,8 @@ function planNetwork(wanted: DhcpNetwork, desired: DhcpDesired): NetworkPlan | u
 }
 
 /**
- * Each boot server gives out a share of its own, because none knows whom the others gave what. Only those in the network
- * itself share it; where none is, all do.
+ * Each boot server gives out a share of its own, because none knows whom the others gave what. Only those in the
+ * network itself share it; where none is, all do.
  */
 function strangersRanges(wanted: DhcpNetwork, network: Network, desired: DhcpDesired): (readonly [string, string])[] {
   const range = wanted.unknown === undefined ? undefined : parseNetwork(wanted.unknown)
@@ -68,7 +68,10 @@ function strangersRanges(wanted: DhcpNetwork, network: Network, desired: DhcpDes
   )
 }
 
-/** The zones of reverse names of a network: those on the borders of bytes that cover it. 10.77.0.0/16 → 77.10.in-addr.arpa */
+/**
+ * The zones of reverse names of a network: those on the borders of bytes that cover it. 10.77.0.0/16 → 77.10.in-
+ * addr.arpa
+ */
 export function reverseZones({ network }: NetworkPlan): string[] {
   const bytes = Math.ceil(network.bits / 8)
   const count = 2 ** (8 * bytes - network.bits)

@@ -36,9 +36,9 @@ export interface Configurations {
 const LEASE = '1h'
 
 /**
- * The whole configuration, of two dnsmasq: one gives out addresses, one names and loaders. In one process each answer to a
- * DHCP request would walk over the names of all nodes (at 20,000 of them it was ten times slower), and names and loaders
- * would stand still while reservations are read.
+ * The whole configuration, of two dnsmasq: one gives out addresses, one names and loaders. In one process each answer
+ * to a DHCP request would walk over the names of all nodes (20,000 of them made it take three times as long), and names
+ * and loaders would stand still while reservations are read.
  */
 export function renderDnsmasq(desired: DhcpDesired, place: Place): Configurations {
   word(place.dir, 'directory')
@@ -116,8 +116,8 @@ function server(networks: readonly NetworkPlan[], desired: DhcpDesired, place: P
     // Names are ours to give: none that a client sends ends up anywhere.
     'dhcp-ignore-names',
     'dhcp-no-override',
-    // A reservation needs no memory. A file of leases would be written anew, and waited for until it is on disk, at every
-    // single answer.
+    // A reservation needs no memory. A file of leases would be written anew, and waited for until it is on disk, at
+    // every single answer.
     'leasefile-ro',
     'dhcp-lease-max=1000000',
     `dhcp-hostsfile=${files.strangers}`,
@@ -168,7 +168,10 @@ function options(plan: NetworkPlan): string[] {
   ]
 }
 
-/** One client matches one line at most: iPXE, whatever it came from, always gets its script, so that nothing loads itself. */
+/**
+ * One client matches one line at most: iPXE, whatever it came from, always gets its script, so that nothing loads
+ * itself.
+ */
 function bootFiles(plan: NetworkPlan, port: number, loaders: readonly ServedLoader[]): string[] {
   const tags = `tag:${netTag(plan)},tag:!${NO_BOOT}`
   const base = `http://${plan.own}:${port}`

@@ -8,8 +8,8 @@ import type { DhcpSighting } from './desired.ts'
  *     dnsmasq-dhcp[7]: 3598 DHCPDISCOVER(eth1) 52:54:00:00:00:01
  *     dnsmasq-dhcp[7]: 3598 DHCPOFFER(eth1) 10.77.1.1 52:54:00:00:00:01
  *
- * The lines of one packet follow each other. What a client wrote only ever stands behind the words that announce it, and is
- * kept short; dnsmasq has left out what is not printable, but we do not rely on it.
+ * The lines of one packet follow each other. What a client wrote only ever stands behind the words that announce it,
+ * and is kept short; dnsmasq has left out what is not printable, but we do not rely on it.
  */
 export class SightingReader {
   readonly #onSighting: (sighting: DhcpSighting) => void

@@ -5,8 +5,8 @@ export const STRANGERS_LEASE = '10m'
 const LEASE_MILLISECONDS = 600_000
 
 /**
- * Which stranger has which address. dnsmasq forgets its leases when another one takes over; nodes simply get the address that
- * is theirs again, but a stranger's could be given to somebody else meanwhile, so it is told about those.
+ * Which stranger has which address. dnsmasq forgets its leases when another one takes over; nodes simply get the
+ * address that is theirs again, but a stranger's could be given to somebody else meanwhile, so it is told about those.
  */
 export class Strangers {
   readonly #held = new Map<string, { readonly mac: string; readonly until: number }>()

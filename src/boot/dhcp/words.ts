@@ -1,8 +1,8 @@
 import { MusterError } from '../../lib/errors.ts'
 
 /**
- * What goes into a line of dnsmasq's. The values have been checked where they came in; here only what would make another
- * line, argument, tag or comment of it is turned away.
+ * What goes into a line of dnsmasq's. The values have been checked where they came in; here only what would make
+ * another line, argument, tag or comment of it is turned away.
  */
 export function word(value: string | number, what: string): string {
   const text = String(value)
