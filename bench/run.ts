@@ -4,6 +4,7 @@
  */
 import { cliBench } from './cli.ts'
 import { type Bench, round } from './figure.ts'
+import { dhcpBench } from './dhcp.ts'
 import { imagesBench } from './images.ts'
 import { nodesetBench } from './nodeset.ts'
 import { serverBench } from './server.ts'
@@ -11,6 +12,7 @@ import { siteBench } from './site.ts'
 
 const benches: Readonly<Record<string, Bench>> = {
   cli: cliBench,
+  dhcp: dhcpBench,
   images: imagesBench,
   nodeset: nodesetBench,
   server: serverBench,

@@ -49,6 +49,7 @@ export async function* artefactFigures(): AsyncGenerator<Figure> {
       yield figure(`server CPU per GB, from ${name} (limit: 1.5 times nginx)`, cost, 'nginx', cost / peer)
     }
     for (const name of ['nginx', 'memory', 'file'] as const) {
+
       const { bytes, seconds } = await load.ask('download', {
         url: servers[name].url,
         clients: CLIENTS,

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import { open, stat } from 'node:fs/promises'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { pipeline } from 'node:stream/promises'
 import type { Logger } from 'pino'
 import { parseRange } from '../lib/range.ts'
 
@@ -11,6 +10,8 @@ export interface Blobs {
 }
 
 const CHUNK = 2 ** 20
+/** Of a file that is sent from the disk; every download has two of them. */
+const PART = Number(process.env.PART ?? 2 ** 19)
 
 /**
  * Kernels, initramfses and roots by digest. What is asked for is kept in memory as long as there is room, the longest unused
@@ -157,10 +158,30 @@ async function digestOf(path: string, size: number, into?: Buffer): Promise<stri
   return hash.digest('hex')
 }
 
-/** Whoever leaves in the middle comes back with a Range. */
+/**
+ * Whoever leaves in the middle comes back with a Range. One part is read while the other is sent, always into the same two
+ * buffers: fresh ones for every part would cost as much again as sending them.
+ */
 async function stream(path: string, start: number, end: number, response: ServerResponse): Promise<void> {
   await using handle = await open(path, 'r')
-  await pipeline(handle.createReadStream({ start, end, highWaterMark: CHUNK, autoClose: false }), response).catch(() =>
-    response.destroy(),
-  )
+  const buffers = [Buffer.allocUnsafeSlow(PART), Buffer.allocUnsafeSlow(PART)] as const
+  let sending = Promise.resolve()
+  try {
+    for (let at = start, turn = 0; at <= end; turn++) {
+      const { buffer, bytesRead } = await handle.read(buffers[turn % 2 === 0 ? 0 : 1], 0, Math.min(PART, end - at + 1), at)
+      await sending
+      if (bytesRead === 0) throw new Error(`${path} is shorter than it was`)
+      at += bytesRead
+      sending = write(response, buffer.subarray(0, bytesRead))
+    }
+    await sending
+    response.end()
+  } catch {
+    response.destroy()
+  }
 }
+
+const write = (response: ServerResponse, bytes: Buffer): Promise<void> =>
+  new Promise((resolve, reject) => {
+    response.write(bytes, error => (error == null ? resolve() : reject(error)))
+  })

@@ -186,14 +186,15 @@ export class BootService implements AsyncDisposable {
 
   #sawDhcp(sighting: DhcpSighting): void {
     if (!sighting.isFirmware || sighting.kind !== 'discover') return
-    const node = this.#index?.machine(sighting.mac)?.node.name
-    if (node === undefined) return
+    const node = this.#index?.machine(sighting.mac)?.node
+    // One that boots from its own disk is offered no loader: there is no boot of ours to follow.
+    if (node === undefined || node.from === 'disk') return
     this.#reporter.tell({
       kind: 'phase',
       at: sighting.at.toISOString(),
       server: this.#own[0] ?? '',
       mac: sighting.mac,
-      node,
+      node: node.name,
       phase: 'dhcp',
     })
   }

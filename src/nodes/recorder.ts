@@ -21,6 +21,8 @@ const SILENT_AFTER = 33_000
 /** Changes of this long are written together: ten nodes or ten thousand cost one write. */
 const GATHER = 200
 const RETRIES = 10
+/** More strangers than any delivery of racks brings. */
+const MOST_MACHINES = 10_000
 /** After a gap so long we may have missed steps of boots. */
 const LONG = 60_000
 
@@ -172,6 +174,8 @@ export class Recorder {
 
   #machine({ facts, at, server }: Extract<Sighting, { kind: 'machine' }>): void {
     const before = this.#machines.get(machineId(facts.mac))
+    // Whoever is on the network can make machines up.
+    if (before === undefined && this.#machines.size >= MOST_MACHINES) return
     const after = machineSeen(before, facts, at, server)
     this.#machines.set(after.id, after)
     if (isNews(before, after)) this.#pendingMachines.set(after.id, after)

@@ -189,7 +189,11 @@ describe('a machine nobody knows', () => {
     // Without another start: it never asked for a script of n005.
     expect(phasesOf(boot)).toEqual(['initrd', 'fetch', 'root', 'agent', 'ready'])
     expect(await readFile(join(cluster.site, 'nodes.yaml'), 'utf8')).toContain(machine.mac)
-    expect(await cluster.console('stranger1')).toContain('"hostname":"n005"')
+    const name = await cluster.until(
+      'it has said its name',
+      async () => /muster-agent: \{"hostname":"([^"]*)"/.exec(await cluster.console('stranger1'))?.[1],
+    )
+    expect(name).toBe('n005')
   })
 })
 

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { ApiClient } from '../../src/api/client.ts'
-import type { BootReply, EventReply, MachineReply, NodeItem, TimelineReply } from '../../src/api/schemas.ts'
+import type { BootReply, MachineReply, NodeItem, TimelineReply } from '../../src/api/schemas.ts'
 import { type Lab, openLab } from '../../src/lab/lab.ts'
 import { exec } from '../../src/lib/exec.ts'
 import { type Ran, muster } from '../cli/testing.ts'
@@ -109,4 +109,4 @@ export async function commit(site: string, message: string, isFirst = false): Pr
 
 export const phasesOf = (boot: BootReply): string[] => boot.phases.map(({ phase }) => phase)
 
-export type { EventReply, MachineReply }
+export type { MachineReply }
