@@ -36,7 +36,7 @@ export async function serveBoots({ options }: Call<ServeOptions>, life: BootLife
   const client = new ApiClient({ server: options.control, token: env['MUSTER_TOKEN'] })
   const images = await openImageStore(join(data, 'images'))
   const dir = join(data, 'boot')
-  await makeDirectory(dir, 0o755)
+  await makeDirectory(dir, 0o700)
   await using service = await BootService.start({
     dir,
     logger,

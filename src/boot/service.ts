@@ -64,7 +64,7 @@ export class BootService implements AsyncDisposable {
   }
 
   static async start(options: BootServiceOptions): Promise<BootService> {
-    await makeDirectory(options.dir, 0o755)
+    await makeDirectory(options.dir, 0o700)
     const service = new BootService(options)
     if (options.listen !== undefined) await service.#listen(options.listen.host, options.listen.port)
     service.#timer = setInterval(() => service.#lookAgain(), LOOK_AGAIN).unref()
