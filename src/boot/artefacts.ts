@@ -11,7 +11,7 @@ export interface Blobs {
 
 const CHUNK = 2 ** 20
 /** Of a file that is sent from the disk; every download has two of them. */
-const PART = Number(process.env.PART ?? 2 ** 19)
+const PART = 2 ** 19
 
 /**
  * Kernels, initramfses and roots by digest. What is asked for is kept in memory as long as there is room, the longest unused
@@ -168,11 +168,18 @@ async function stream(path: string, start: number, end: number, response: Server
   let sending = Promise.resolve()
   try {
     for (let at = start, turn = 0; at <= end; turn++) {
-      const { buffer, bytesRead } = await handle.read(buffers[turn % 2 === 0 ? 0 : 1], 0, Math.min(PART, end - at + 1), at)
+      const { buffer, bytesRead } = await handle.read(
+        buffers[turn % 2 === 0 ? 0 : 1],
+        0,
+        Math.min(PART, end - at + 1),
+        at,
+      )
       await sending
       if (bytesRead === 0) throw new Error(`${path} is shorter than it was`)
       at += bytesRead
       sending = write(response, buffer.subarray(0, bytesRead))
+      // Whoever leaves does so while the next part is being read.
+      sending.catch(() => {})
     }
     await sending
     response.end()
@@ -183,5 +190,5 @@ async function stream(path: string, start: number, end: number, response: Server
 
 const write = (response: ServerResponse, bytes: Buffer): Promise<void> =>
   new Promise((resolve, reject) => {
-    response.write(bytes, error => (error == null ? resolve() : reject(error)))
+    response.write(bytes, error => (error === null || error === undefined ? resolve() : reject(error)))
   })
