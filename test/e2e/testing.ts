@@ -70,7 +70,10 @@ export async function makeCluster(): Promise<Cluster> {
     until,
     boot,
     muster: run,
-    up: options => run(`lab up --site ${site} --port 0 --json ${options}`),
+    up: async options => {
+      await lab.down()
+      return run(`lab up --site ${site} --port 0 --json ${options}`)
+    },
     down: async () => void (await lab.down()),
     ready: (node, before) => boot(node, found => found.id !== before?.id && found.phases.at(-1)?.phase === 'ready'),
     node: async name => {
