@@ -44,6 +44,7 @@ export async function makeCluster(): Promise<Cluster> {
   await commit(site, 'The site of the tests', true)
   const lab = await openLab(join(dir, 'lab'))
   await lab.down()
+  for (const name of ['state.db', 'state.db.lock']) await rm(join(data, name), { force: true })
   const client = new ApiClient({ server: join(data, 'muster.sock') })
   const env = { MUSTER_LAB: join(dir, 'lab'), MUSTER_SERVER: join(data, 'muster.sock') }
   const run = (words: string): Promise<Ran> => muster(words, { env, timeout: 2 * LIMIT })
