@@ -24,7 +24,8 @@ export interface BootHttpContext {
   readonly heard: (node: string) => void
   /** Bytes of a loader for UEFI HTTP boot. */
   readonly loader: (name: string) => Promise<Buffer | undefined>
-  readonly discoveryExtras: () => string | undefined
+  /** Digest of the second initramfs of the discovery system, once it is there. */
+  readonly discoveryExtras: () => Promise<string | undefined> | string | undefined
   readonly now?: () => Date
 }
 
@@ -146,7 +147,7 @@ function first(context: BootHttpContext, request: IncomingMessage): string {
   return firstScript({ urls: context.servers(serverOf(request)) }, index?.view.settings.provision.vlan)
 }
 
-function script(context: BootHttpContext, request: IncomingMessage, query: URLSearchParams): Reply {
+async function script(context: BootHttpContext, request: IncomingMessage, query: URLSearchParams): Promise<Reply> {
   const mac = Mac.safeParse(query.get('mac') ?? '')
   if (!mac.success) return problem(400, 'mac is not a MAC address', 'ask with ?mac=52-54-00-12-34-56')
   const index = needView(context)
@@ -154,7 +155,7 @@ function script(context: BootHttpContext, request: IncomingMessage, query: URLSe
   const boot = newBootId()
   const [at, server] = [nowOf(context).toISOString(), serverOf(request)]
   context.tell({ ...seenOf(decision), kind: 'phase', at, server, mac: mac.data, boot })
-  const extras = context.discoveryExtras()
+  const extras = decision.kind === 'discover' ? await context.discoveryExtras() : undefined
   return text(
     machineScript(decision, {
       urls: context.servers(server),

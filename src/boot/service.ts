@@ -50,6 +50,7 @@ export class BootService implements AsyncDisposable {
   #index: ViewIndex | undefined
   #own: readonly string[] = []
   #extras: DiscoveryExtras | undefined
+  #makingExtras: Promise<void> | undefined
   #addresses: AddressService | undefined
   #timer: NodeJS.Timeout | undefined
   #applying: Promise<void> = Promise.resolve()
@@ -137,10 +138,18 @@ export class BootService implements AsyncDisposable {
     const images = Object.values(index.view.images)
     for (const blob of images.flatMap(({ kernel, initrd }) => [kernel, initrd]))
       if (blob !== undefined) await this.#artefacts.warm(blob.sha256)
-    this.#extras ??= await discoveryExtras(join(this.#options.dir, 'extras')).catch((error: unknown) => {
-      this.#options.logger.warn({ err: error }, 'the discovery system goes without tcpdump and ipmitool')
-      return undefined
-    })
+    await this.#discoveryExtras()
+  }
+
+  /** Made once; whoever asks before it is there waits a moment. */
+  async #discoveryExtras(): Promise<string | undefined> {
+    this.#makingExtras ??= discoveryExtras(join(this.#options.dir, 'extras')).then(
+      made => void (this.#extras = made),
+      (error: unknown) =>
+        this.#options.logger.warn({ err: error }, 'the discovery system goes without tcpdump and ipmitool'),
+    )
+    await this.#makingExtras
+    return this.#extras?.sha256
   }
 
   async #listenOn(own: readonly string[], port: number): Promise<void> {
@@ -167,7 +176,7 @@ export class BootService implements AsyncDisposable {
       tell: sighting => this.#reporter.tell(sighting),
       heard: node => this.#reporter.heard(node),
       loader: name => readFile(join(this.#options.dir, 'dnsmasq', 'tftp', name)).catch(() => undefined),
-      discoveryExtras: () => this.#extras?.sha256,
+      discoveryExtras: () => this.#discoveryExtras(),
     })
     server.listen({ host, port, backlog: 4096 })
     await once(server, 'listening')
