@@ -27,6 +27,7 @@ beforeAll(async () => {
   await writeTree(lab.root, {
     'boot/vmlinuz-6.1.0-9': 'nine',
     'boot/vmlinuz-6.1.0-10': 'ten',
+    'lib/modules/6.1.0-10/modules.builtin': 'kernel/drivers/net/ethernet/mellanox/mlx5/core/mlx5_core.ko\n',
     'usr/lib/modules/6.9.0/vmlinuz': 'other',
   })
   await lab.recipe('all', `from: { directory: ../../../root }\noutputs: [${FORMS.join(', ')}]\n`)
@@ -105,7 +106,7 @@ describe('the manifest', () => {
     const manifest = Manifest.parse(built.manifest)
     expect(built.digest).toBe(`sha256:${createHash('sha256').update(manifestText(manifest)).digest('hex')}`)
     const types = manifest.artefacts.map(one => one.type)
-    expect(types).toEqual(['kernel', ...FORMS, 'files', 'packages', 'sbom', 'log', 'lock'])
+    expect(types).toEqual(['kernel', 'initrd', ...FORMS, 'files', 'packages', 'sbom', 'log', 'lock'])
     for (const { type, sha256, size } of manifest.artefacts) {
       const bytes = await readFile(lab.artefact(built, type))
       expect([createHash('sha256').update(bytes).digest('hex'), bytes.length]).toEqual([sha256, size])
