@@ -32,10 +32,10 @@ describe('examples/site', () => {
   test('what a GPU node boots', async () => {
     expect(await example('gpu03', 'boot')).toEqual([
       'boot.image = gpu@stable from groups/gpu.yaml:4:3 (group gpu), written gpu@{{ vars.channel }}, ' +
-        'over compute@{{ vars.channel }} groups/compute.yaml:3:3 (group compute), over base site.yaml:13:5 (defaults)',
-      'boot.root = ram from site.yaml:14:5 (defaults)',
+        'over compute@{{ vars.channel }} groups/compute.yaml:3:3 (group compute), over base site.yaml:16:5 (defaults)',
+      'boot.root = ram from site.yaml:17:5 (defaults)',
       'boot.args = [console=ttyS0,115200, nouveau.modeset=0] from groups/gpu.yaml:5:3 (group gpu), ' +
-        'behind [console=ttyS0,115200] site.yaml:15:5 (defaults)',
+        'behind [console=ttyS0,115200] site.yaml:18:5 (defaults)',
     ])
   })
 
@@ -45,9 +45,9 @@ describe('examples/site', () => {
       'groups = [compute] from nodes.yaml:25:3 (node t[01-04])',
       'domain = test.demo.cluster from clusters/test.yaml:4:1 (cluster test)',
       'boot.image = compute@staging from groups/compute.yaml:3:3 (group compute)',
-      'boot.root = ram from site.yaml:14:5 (defaults)',
-      'boot.args = [console=ttyS0,115200] from site.yaml:15:5 (defaults)',
-      'files./etc/motd = files/motd.j2 from site.yaml:17:5 (defaults)',
+      'boot.root = ram from site.yaml:17:5 (defaults)',
+      'boot.args = [console=ttyS0,115200] from site.yaml:18:5 (defaults)',
+      'files./etc/motd = files/motd.j2 from site.yaml:20:5 (defaults)',
       'files./etc/slurm/slurm.conf = files/slurm.conf.j2 from groups/compute.yaml:5:3 (group compute)',
       'files./etc/munge/munge.key.source = munge.key.j2 from groups/compute.yaml:6:27 (group compute)',
       'files./etc/munge/munge.key.owner = munge from groups/compute.yaml:6:49 (group compute)',
@@ -67,7 +67,7 @@ describe('examples/site', () => {
   test('an exception for one node', async () => {
     expect(await example('n013', 'boot.args')).toEqual([
       'boot.args = [console=ttyS0,115200, memtest=4] from nodes.yaml:32:11 (node n013), ' +
-        'behind [console=ttyS0,115200] site.yaml:15:5 (defaults)',
+        'behind [console=ttyS0,115200] site.yaml:18:5 (defaults)',
     ])
   })
 })
