@@ -18,15 +18,15 @@ conf.logdir = "/dnf/log"
 conf.reposdir = []
 conf.pluginpath = []
 conf.install_weak_deps = False
-# Whoever asks wants to know what there is now.
-conf.metadata_expire = 0
 conf.substitutions["releasever"] = request["release"]
 conf.substitutions["arch"] = request["arch"]
 conf.substitutions["basearch"] = request["arch"]
 if request.get("platform"):
     conf.module_platform_id = request["platform"]
 for name, repository in request["repositories"].items():
-    base.repos.add_new_repo(name, conf, baseurl=repository["urls"], skip_if_unavailable=False)
+    added = base.repos.add_new_repo(name, conf, baseurl=repository["urls"], skip_if_unavailable=False)
+    # Whoever asks wants to know what there is now. An expiry of 0 would still keep what is younger than a second.
+    added._repo.expire()
 
 try:
     base.fill_sack(load_system_repo=True)
