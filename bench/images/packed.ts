@@ -11,7 +11,8 @@ export interface PackedBench {
 export async function packInProcess(tree: string): Promise<PackedBench> {
   await using to = await temporaryDir()
   const program = new URL('./pack.ts', import.meta.url).pathname
-  const flags = ['--disable-warning=ExperimentalWarning', '--max-semi-space-size=16']
+  const memory = ['--max-semi-space-size=16', '--no-concurrent-marking', '--no-incremental-marking']
+  const flags = ['--disable-warning=ExperimentalWarning', ...memory]
   const { stdout } = await exec(process.execPath, [...flags, program, tree, to.path], { timeout: 0 })
   return JSON.parse(stdout.toString('utf8')) as PackedBench
 }

@@ -60,7 +60,10 @@ export function diffImages(a: ImageContent, b: ImageContent, top = TOP_DIRECTORI
  * of a name are installed side by side (rpm does so with kernels), each is a package of its own; so is a kernel of
  * Debian, which has its version in its name.
  */
-function diffPackages(a: readonly InstalledPackage[], b: readonly InstalledPackage[]): ImageDifference['packages'] {
+export function diffPackages(
+  a: readonly InstalledPackage[],
+  b: readonly InstalledPackage[],
+): ImageDifference['packages'] {
   const before = byName(a)
   const after = byName(b)
   const added: InstalledPackage[] = []
@@ -129,7 +132,7 @@ function matchVersions(before: readonly InstalledPackage[], after: readonly Inst
   }
 }
 
-function diffFiles(a: readonly Entry[], b: readonly Entry[]): ImageDifference['files'] {
+export function diffFiles(a: readonly Entry[], b: readonly Entry[]): ImageDifference['files'] {
   const before = new Map(a.map(entry => [entry.path, entry]))
   const after = new Set(b.map(entry => entry.path))
   const added: Entry[] = []

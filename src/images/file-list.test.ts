@@ -3,7 +3,7 @@ import { zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import type { Entry } from '../lib/tree/entry.ts'
 import { failureOf } from '../site/testing.ts'
-import { fileListDigest, packFileList, readFileList } from './file-list.ts'
+import { fileListDigest, packFileList, readChangedFiles, readFileList } from './file-list.ts'
 import type { Digest, Manifest } from './manifest.ts'
 import { makeManifest, makeStore } from './store/testing.ts'
 import type { ImageStore } from './store/store.ts'
@@ -51,6 +51,19 @@ describe('read from a store', () => {
     await using world = await makeStore()
     const manifest = await manifestOf(world.store, await packFileList(ENTRIES))
     expect(await readFileList(world.store, manifest)).toEqual(ENTRIES)
+  })
+
+  test('only what is not the same in both', async () => {
+    await using world = await makeStore()
+    const [root, file, ...others] = ENTRIES as [Entry, Entry, ...Entry[]]
+    const later = [root, { ...file, mode: 0o600 }, ...others.slice(1)]
+    const before = await manifestOf(world.store, await packFileList(ENTRIES))
+    const after = await manifestOf(world.store, await packFileList(later), fileListDigest(later))
+    expect(await readChangedFiles(world.store, before, after)).toEqual({
+      before: ENTRIES.slice(1, 3),
+      after: [{ ...file, mode: 0o600 }],
+    })
+    expect(await readChangedFiles(world.store, after, after)).toEqual({ before: [], after: [] })
   })
 
   test('of an image that has none', async () => {

@@ -1,6 +1,6 @@
 import { exists } from '../lib/dirs.ts'
 import { MusterError } from '../lib/errors.ts'
-import { exec } from '../lib/exec.ts'
+import { isInstalled } from '../lib/which.ts'
 import { type Firmware, OVMF_CODE, OVMF_VARIABLES, QEMU } from './qemu.ts'
 
 /** A command, or a file by its path; and the Debian package that brings it. */
@@ -64,9 +64,4 @@ export async function requireLab(firmware: Firmware, host: Host = thisHost()): P
 }
 
 /** Administrators' commands are there for others too, only not where those look. */
-const SEARCH = '[ "$2" = root ] || PATH=$PATH:/usr/sbin:/sbin; command -v "$1" >/dev/null'
-
-const isCommand = (name: string): Promise<boolean> =>
-  exec('sh', ['-c', SEARCH, 'sh', name, isRoot() ? 'root' : ''], { allow: [1, 127] }).then(
-    ({ exitCode }) => exitCode === 0,
-  )
+const isCommand = (name: string): Promise<boolean> => isInstalled(name, isRoot() ? [] : ['/usr/sbin', '/sbin'])

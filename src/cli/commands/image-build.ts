@@ -8,8 +8,9 @@ import type { PlannedStage } from '../../images/build/make.ts'
 import { type SandboxOptions, inRoot } from '../../images/build/sandbox.ts'
 import type { StageWork } from '../../images/build/stage.ts'
 import { requireTools } from '../../images/build/tools.ts'
-import { contentOf } from '../../images/content.ts'
-import { diffImages } from '../../images/diff.ts'
+import { packagesOf } from '../../images/content.ts'
+import { diffFiles, diffPackages } from '../../images/diff.ts'
+import { readChangedFiles } from '../../images/file-list.ts'
 import { type ExportFormat, exportImage } from '../../images/export.ts'
 import { type ImportSource, importImage } from '../../images/import.ts'
 import { type BuildLog, openBuildLog } from '../../images/logs.ts'
@@ -135,7 +136,9 @@ async function summary(
 async function changeText(store: ImageStore, previous: BuiltImage['digest'], manifest: Manifest): Promise<string> {
   const before = await store.manifest(previous).catch(() => undefined)
   if (before === undefined) return 'changed'
-  const { packages, files } = diffImages(await contentOf(store, before), await contentOf(store, manifest))
+  const packages = diffPackages(await packagesOf(store, before), await packagesOf(store, manifest))
+  const entries = await readChangedFiles(store, before, manifest)
+  const files = diffFiles(entries.before, entries.after)
   const changed = packages.upgraded.length + packages.downgraded.length
   const count = files.added.length + files.removed.length + files.changed.length
   return `+${packages.added.length} −${packages.removed.length}${changed > 0 ? ` ±${changed}` : ''} packages, ${plural(count, 'file')} changed`

@@ -1,6 +1,6 @@
 import { exists } from '../../lib/dirs.ts'
 import { MusterError } from '../../lib/errors.ts'
-import { exec } from '../../lib/exec.ts'
+import { isInstalled } from '../../lib/which.ts'
 import type { Recipe } from '../../site/recipe.ts'
 
 /** What building needs of the machine: command, and the Debian package that brings it. */
@@ -62,8 +62,3 @@ export async function requireEmulation(wanted: string, machine: string): Promise
     hint: 'on Debian: apt-get install qemu-user-static binfmt-support; or build on such a machine',
   })
 }
-
-const isInstalled = (command: string): Promise<boolean> =>
-  exec('sh', ['-c', 'command -v "$1" >/dev/null', 'sh', command], { allow: [1, 127] }).then(
-    ({ exitCode }) => exitCode === 0,
-  )

@@ -76,7 +76,9 @@ export class Output {
   async #send(): Promise<void> {
     const piece = this.#buffer.subarray(0, this.#used)
     this.#hash?.update(piece)
-    const done = this.#write(piece, this.#flushed)
+    const position = this.#flushed
+    // One write at a time: several to one file only wait for each other in the kernel, spinning.
+    const done = (this.#writing.at(-1)?.done ?? Promise.resolve()).then(() => this.#write(piece, position))
     // A failure is met where the piece is reaped; until then it must not count as unhandled.
     done.catch(() => {})
     this.#writing.push({ buffer: this.#buffer, done })
