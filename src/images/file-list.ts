@@ -34,10 +34,11 @@ export async function readChangedFiles(
 ): Promise<{ readonly before: Entry[]; readonly after: Entry[] }> {
   const [before, after] = [await readLines(store, a), await readLines(store, b)]
   const [had, has] = [new Set(before), new Set(after)]
-  const only = (lines: readonly string[], others: ReadonlySet<string>, manifest: Manifest): Entry[] =>
-    lines.flatMap((line, at) => (others.has(line) ? [] : [entryIn(line, at + 1, manifest)]))
-  return { before: only(before, has, a), after: only(after, had, b) }
+  return { before: entriesBut(has, before, a), after: entriesBut(had, after, b) }
 }
+
+const entriesBut = (others: ReadonlySet<string>, lines: readonly string[], manifest: Manifest): Entry[] =>
+  lines.flatMap((line, at) => (others.has(line) ? [] : [entryIn(line, at + 1, manifest)]))
 
 async function readLines(store: ImageStore, manifest: Manifest): Promise<string[]> {
   const artefact = artefactOf(manifest, 'files')
