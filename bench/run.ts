@@ -2,6 +2,7 @@
  * npm run bench            every bench
  * npm run bench site cli   these
  */
+import { bootBench } from './boot.ts'
 import { cliBench } from './cli.ts'
 import { type Bench, round } from './figure.ts'
 import { dhcpBench } from './dhcp.ts'
@@ -11,6 +12,7 @@ import { serverBench } from './server.ts'
 import { siteBench } from './site.ts'
 
 const benches: Readonly<Record<string, Bench>> = {
+  boot: bootBench,
   cli: cliBench,
   dhcp: dhcpBench,
   images: imagesBench,

@@ -9,6 +9,7 @@ import { machineId } from '../nodes/machines.ts'
 import { BootId, Heartbeat, MachineFacts, PhaseReport, type Sighting } from '../nodes/reports.ts'
 import type { Artefacts } from './artefacts.ts'
 import { type Decision, decideFor } from './decide.ts'
+import { type WholeRequest, addFastLane } from './fast-lane.ts'
 import type { ViewIndex } from './index-view.ts'
 import { type Servers, firstScript, kernelArguments, machineScript } from './ipxe.ts'
 
@@ -37,6 +38,8 @@ const INTERVAL = 10
 /** How long a machine that waits for its adoption waits before it asks again. */
 const WAIT = 3
 
+const SCRIPT = '/boot/script?'
+
 /** What is said in reply. */
 interface Reply {
   readonly status: number
@@ -59,7 +62,24 @@ export function createBootHttp(context: BootHttpContext): Server {
   )
   server.timeout = 120_000
   server.on('clientError', (_, socket) => socket.destroy())
+  addFastLane(server, request => quickAnswer(context, request))
   return server
+}
+
+/** To what is asked most, by machines we know. */
+function quickAnswer(context: BootHttpContext, { method, url, body, server }: WholeRequest): string | undefined {
+  const index = context.index()
+  if (index === undefined) return undefined
+  if (method === 'POST') {
+    if (url !== '/node/heartbeat' || body.length > BODY_LIMIT) return undefined
+    const said = Heartbeat.parse(JSON.parse(body.toString('utf8')))
+    return index.machine(said.mac) && heartbeat(context, server, said).body
+  }
+  if (!url.startsWith(SCRIPT)) return undefined
+  const query = new URLSearchParams(url.slice(SCRIPT.length))
+  if (index.machine(Mac.parse(query.get('mac'))) === undefined) return undefined
+  const reply = script(context, server, query)
+  return reply instanceof Promise ? undefined : reply.body
 }
 
 async function handle(context: BootHttpContext, request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -108,7 +128,7 @@ async function route(
       case '/boot.ipxe':
         return text(first(context, request))
       case '/boot/script':
-        return script(context, request, query)
+        return script(context, serverOf(request), query)
       case '/boot/step':
         return step(context, request, query)
       case '/discover/next':
@@ -123,7 +143,7 @@ async function route(
       case '/node/report':
         return report(context, request, await read(request, PhaseReport))
       case '/node/heartbeat':
-        return heartbeat(context, request, await read(request, Heartbeat))
+        return heartbeat(context, serverOf(request), await read(request, Heartbeat))
       case '/discover':
         return discover(context, request, await read(request, MachineFacts, FACTS_LIMIT))
     }
@@ -147,23 +167,20 @@ function first(context: BootHttpContext, request: IncomingMessage): string {
   return firstScript({ urls: context.servers(serverOf(request)) }, index?.view.settings.provision.vlan)
 }
 
-async function script(context: BootHttpContext, request: IncomingMessage, query: URLSearchParams): Promise<Reply> {
+/** Unless it needs what may not be made yet, it is there at once. */
+function script(context: BootHttpContext, server: string, query: URLSearchParams): Reply | Promise<Reply> {
   const mac = Mac.safeParse(query.get('mac') ?? '')
   if (!mac.success) return problem(400, 'mac is not a MAC address', 'ask with ?mac=52-54-00-12-34-56')
   const index = needView(context)
   const decision = decideFor(index, mac.data)
   const boot = newBootId()
-  const [at, server] = [nowOf(context).toISOString(), serverOf(request)]
+  const at = nowOf(context).toISOString()
   context.tell({ ...seenOf(decision), kind: 'phase', at, server, mac: mac.data, boot })
-  const extras = decision.kind === 'discover' ? await context.discoveryExtras() : undefined
-  return text(
-    machineScript(decision, {
-      urls: context.servers(server),
-      boot,
-      mac: mac.data,
-      shell: index.view.settings.provision.shell,
-      ...(extras !== undefined && { discoveryExtras: extras }),
-    }),
+  const { shell } = index.view.settings.provision
+  const facts = { urls: context.servers(server), boot, mac: mac.data, shell }
+  if (decision.kind !== 'discover') return text(machineScript(decision, facts))
+  return Promise.resolve(context.discoveryExtras()).then(discoveryExtras =>
+    text(machineScript(decision, discoveryExtras === undefined ? facts : { ...facts, discoveryExtras })),
   )
 }
 
@@ -221,13 +238,13 @@ function report(context: BootHttpContext, request: IncomingMessage, said: PhaseR
   return NOTHING
 }
 
-function heartbeat(context: BootHttpContext, request: IncomingMessage, said: Heartbeat): Reply {
+function heartbeat(context: BootHttpContext, server: string, said: Heartbeat): Reply {
   const node = context.index()?.machine(said.mac)?.node.name
   // Of a machine that is no node any more nobody needs to know.
   if (node === undefined) return problem(404, 'this machine is no node of the site', 'it goes on, unwatched')
   context.heard(node)
   const { mac, boot, image, kernel, hostname, addresses, health } = said
-  const [at, server] = [nowOf(context).toISOString(), serverOf(request)]
+  const at = nowOf(context).toISOString()
   const status = { kind: 'status', at, server, mac, node, boot, kernel, hostname, addresses, health } as const
   context.tell(image === undefined ? status : { ...status, image })
   return HEARD

@@ -235,8 +235,12 @@ const script = (lines: readonly string[]): string => `#!ipxe\n${lines.join('\n')
  * Words of ours in a script: nothing that iPXE would take as a command, a setting or a new line. A word that begins with #
  * is a comment up to the end of the line, and ; alone ends a command.
  */
-const plain = (text: string): string =>
-  text
+const plain = (text: string): string => {
+  // Hardly ever, and this is said a dozen times in every script.
+  if (!UNUSUAL.test(text)) return text
+  return text
     .replaceAll(/[^\x20-\x7e]/g, '?')
     .replaceAll(/\$\{|\|\||&&/g, '?')
     .replaceAll(/(?<=^| )(?:#|;(?= |$))/g, '?')
+}
+const UNUSUAL = /[^\x20-\x7e]|[$|&#;]/
