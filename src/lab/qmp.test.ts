@@ -16,6 +16,7 @@ beforeEach(async () => {
 const GREETING = '{"QMP": {"version": {"qemu": {"major": 7}}, "capabilities": ["oob"]}}\r\n'
 
 /** Greets, and answers each line with what `answer` makes of it. */
+let goAway = (): void => {}
 async function qemu(answer: (asked: { execute: string; id: number }, socket: Socket) => void, greeting = GREETING) {
   const sockets = new Set<Socket>()
   const server: Server = createServer(socket => {
@@ -27,10 +28,11 @@ async function qemu(answer: (asked: { execute: string; id: number }, socket: Soc
     })
   })
   await new Promise<void>(resolve => void server.listen(path, resolve))
-  onTestFinished(() => {
+  goAway = () => {
     for (const socket of sockets) socket.destroy()
     server.close()
-  })
+  }
+  onTestFinished(() => goAway())
 }
 
 const ok = (id: number): string => `{"return": {}, "id": ${id}}\r\n`
@@ -115,6 +117,20 @@ describe('a machine that misbehaves', () => {
     const event = qmp.event('SHUTDOWN')
     await expect(qmp.execute('quit')).rejects.toMatchObject({ message: `${path}: the machine has ended` })
     await expect(event).rejects.toMatchObject({ message: `${path}: the machine has ended` })
+  })
+
+  it('that goes without having read all it was told has ended too', async () => {
+    await qemu(({ execute, id }, socket) => {
+      if (execute === 'qmp_capabilities') {
+        // What comes next stays unread: to whoever sent it, the kernel says that the connection was reset.
+        socket.pause()
+        socket.write(ok(id))
+      }
+    })
+    using qmp = await Qmp.connect(path)
+    const asked = qmp.execute('stop')
+    goAway()
+    await expect(asked).rejects.toMatchObject({ message: `${path}: the machine has ended` })
   })
 
   it('may never say what one waits for', async () => {

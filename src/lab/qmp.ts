@@ -23,6 +23,8 @@ type Message = z.infer<typeof Message>
 
 const PATIENCE = 10_000
 const LONGEST = 2 ** 20
+const ENDED = 'the machine has ended'
+const GONE = new Set<string | undefined>(['ECONNRESET', 'EPIPE'])
 
 interface Waiting {
   readonly resolve: (value: unknown) => void
@@ -47,8 +49,9 @@ export class Qmp implements Disposable {
     this.#patience = patience
     socket.setEncoding('utf8')
     socket.on('data', (chunk: string) => this.#read(chunk))
-    socket.on('error', error => this.#end(error.message))
-    socket.on('close', () => this.#end('the machine has ended'))
+    // One that goes without having read all it was told breaks the connection off; it has ended all the same.
+    socket.on('error', (error: NodeJS.ErrnoException) => this.#end(GONE.has(error.code) ? ENDED : error.message))
+    socket.on('close', () => this.#end(ENDED))
   }
 
   static async connect(path: string, patience = PATIENCE): Promise<Qmp> {
