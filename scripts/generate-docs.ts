@@ -21,6 +21,7 @@ import { initSite } from '../src/site/init.ts'
 import { inputSchema, jsonSchemas } from '../src/site/json-schema.ts'
 import { type FileKind, fileSchemas } from '../src/site/schema.ts'
 import { openWorkspace } from '../src/site/workspace.ts'
+import { Channels } from '../src/images/channels.ts'
 import { openImageStore } from '../src/images/store/store.ts'
 import { openSqliteStore } from '../src/state/sqlite.ts'
 import { VERSION } from '../src/version.ts'
@@ -147,6 +148,7 @@ async function openApiDocument(): Promise<{ paths: Record<string, Record<string,
       control,
       tokens: await Tokens.load(store),
       images,
+      channels: new Channels(store, images),
       recorder: await Recorder.load(store, { isNode: () => false }),
       views,
       bootServers: () => [],

@@ -14,6 +14,7 @@ import { Tokens } from './control/tokens.ts'
 import { parseKeyFile } from './lib/age.ts'
 import { makeDirectory } from './lib/dirs.ts'
 import { MusterError } from './lib/errors.ts'
+import { Channels } from './images/channels.ts'
 import { rootsOf } from './images/roots.ts'
 import { openImageStore } from './images/store/store.ts'
 import { exec } from './lib/exec.ts'
@@ -63,6 +64,7 @@ async function serveControl({ io, options }: Call<ServeOptions>, life: Life): Pr
   const tokens = await Tokens.load(store)
   const images = await openImageStore(join(data, 'images'))
   await keepSettings(store, control)
+  const channels = new Channels(store, images)
   const recorder = await Recorder.load(store, { isNode: name => control.desired.get(name) !== undefined })
   await using views = await ViewCompiler.start(store, images, logger)
   const boot =
@@ -90,7 +92,8 @@ async function serveControl({ io, options }: Call<ServeOptions>, life: Life): Pr
       recorder,
       views,
       bootServers: () => boot?.urls() ?? bootServersOf(views),
-      imageRoots: async () => rootsOf((await allObserved(store)).values()),
+      channels,
+      imageRoots: async () => rootsOf((await allObserved(store)).values(), await channels.list()),
     },
     { ...where, socket: resolve(data, options.socket ?? 'muster.sock'), logger, ...(tls && { tls }) },
   )

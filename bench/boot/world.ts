@@ -29,6 +29,8 @@ export function benchView(count: number): BootView {
       networks: { prov: { cidr: '10.0.0.0/12', gateway: '10.0.0.1' } },
       provision: { port: 7180, dhcp: 'none', unknown: 'ignore', dns: [], shell: false, loaders: {} },
       discovery: null,
+      trust: { keys: {} },
+      channels: {},
     },
     nodes: benchNodes(count).map(({ name, mac }, index) => ({
       name,

@@ -46,6 +46,13 @@ const ROUTES: readonly [method: string, path: string, role: Role | 'none', outco
   ['GET', '/api/v1/images/:name/:reference', 'viewer', 'IMAGE_UNKNOWN'],
   ['PUT', '/api/v1/images/:name', 'operator', 'REQUEST_INVALID', { rubbish: 1 }],
   ['DELETE', '/api/v1/images/:name/:reference', 'operator', 'REQUEST_INVALID'],
+  ['GET', '/api/v1/images/:name/:reference/about', 'viewer', 'REQUEST_INVALID'],
+  ['PUT', '/api/v1/images/:name/:reference/about', 'operator', 'REQUEST_INVALID', { rubbish: 1 }],
+  ['GET', '/api/v1/channels', 'viewer', 200],
+  ['GET', '/api/v1/channels/:name/:channel', 'viewer', 'CHANNEL_UNKNOWN'],
+  ['PUT', '/api/v1/channels/:name/:channel', 'operator', 'REQUEST_INVALID', { rubbish: 1 }],
+  ['POST', '/api/v1/channels/:name/:channel/rollback', 'operator', 'CHANNEL_UNKNOWN', {}],
+  ['DELETE', '/api/v1/channels/:name/:channel', 'operator', 'CHANNEL_UNKNOWN'],
   ['GET', '/api/v1/blobs/:sha256', 'viewer', 'REQUEST_INVALID'],
   ['PUT', '/api/v1/blobs/:sha256', 'operator', 'REQUEST_INVALID'],
   ['POST', '/api/v1/blobs/missing', 'operator', 'REQUEST_INVALID', { rubbish: 1 }],
@@ -94,8 +101,17 @@ const statusOf = (outcome: Outcome): number => (outcome === 200 ? 200 : new Must
 
 describe('who may call what', () => {
   it('is said here for every route there is', async () => {
-    const { store, control, tokens, images, boot } = server
-    const context = { version: 'x', store, control, tokens, images, ...boot, stopping: new AbortController().signal }
+    const { store, control, tokens, images, channels, boot } = server
+    const context = {
+      version: 'x',
+      store,
+      control,
+      tokens,
+      images,
+      channels,
+      ...boot,
+      stopping: new AbortController().signal,
+    }
     const app = await buildApi(context, {}, () => true)
     const routes = flatten(app.printRoutes({ commonPrefix: false, includeHooks: false }))
     await app.close()

@@ -1,6 +1,7 @@
 import type { Readable } from 'node:stream'
 import { MusterError, messageOf } from '../lib/errors.ts'
 import { type Digest, Manifest } from '../images/manifest.ts'
+import type { About } from '../images/store/about.ts'
 import type { Blob } from '../images/store/disk.ts'
 import type { ImageName } from '../images/store/reference.ts'
 import type { ImageSource, ImageTarget } from '../images/transfer.ts'
@@ -50,6 +51,14 @@ export class RemoteImages implements ImageSource, ImageTarget {
 
   upload({ sha256, size }: Blob, content: Readable, signal?: AbortSignal): Promise<void> {
     return this.#client.upload(`/api/v1/blobs/${sha256}`, content, size, signal)
+  }
+
+  about({ name, digest }: ImageName): Promise<About> {
+    return this.#client.get<About>(`/api/v1/images/${name}/${digest}/about`)
+  }
+
+  async describe({ name, digest }: ImageName, about: About): Promise<void> {
+    await this.#client.send('PUT', `/api/v1/images/${name}/${digest}/about`, about)
   }
 
   async publish(manifest: Manifest): Promise<Digest> {

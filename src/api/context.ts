@@ -4,6 +4,7 @@ import { MusterError } from '../lib/errors.ts'
 import type { Actor, Role } from '../control/actor.ts'
 import type { Control } from '../control/control.ts'
 import type { Tokens } from '../control/tokens.ts'
+import type { Channels } from '../images/channels.ts'
 import type { Roots } from '../images/store/collect.ts'
 import type { ImageStore } from '../images/store/store.ts'
 import type { ViewIndex } from '../boot/index-view.ts'
@@ -17,6 +18,7 @@ export interface ApiContext {
   readonly control: Control
   readonly tokens: Tokens
   readonly images: ImageStore
+  readonly channels: Channels
   readonly recorder: Recorder
   /** What nodes should boot. */
   readonly views: Views

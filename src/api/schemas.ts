@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { ROLES, Role } from '../control/actor.ts'
 import { Generation } from '../control/generations.ts'
+import { Move } from '../images/channels.ts'
 import { Artefact, Digest, Manifest } from '../images/manifest.ts'
 import { Machine } from '../nodes/machines.ts'
 import { Mac } from '../nodes/mac.ts'
@@ -166,6 +167,29 @@ export const ImageItem = z.strictObject({
 export type ImageItem = z.infer<typeof ImageItem>
 export const ImageList = z.strictObject({ items: z.array(ImageItem) })
 export const ImageNameReply = z.strictObject({ name: z.string(), digest: Digest })
+
+const Reason = z.string().max(500).default('').describe('Why, for the history.')
+export const ChannelItem = z.strictObject({
+  name: z.string().describe('Name of the images.'),
+  channel: z.string(),
+  digest: Digest.describe('What it points to.'),
+  moves: z.array(Move).describe('Every move of it, newest first.'),
+})
+export type ChannelItem = z.infer<typeof ChannelItem>
+export const ChannelList = z.strictObject({ items: z.array(ChannelItem) })
+export const PromoteBody = z.strictObject({
+  image: z.string().max(200).describe('NAME for the newest, NAME@sha256:…, or NAME@CHANNEL for what that points to.'),
+  reason: Reason,
+})
+export const RollbackBody = z.strictObject({ reason: Reason })
+export const ChannelMoved = z.strictObject({
+  name: z.string(),
+  channel: z.string(),
+  digest: Digest.describe('What it points to now.'),
+  before: Digest.nullable().describe('What it pointed to before.'),
+  isUnchanged: z.boolean().describe('Whether it pointed there already.'),
+})
+export type ChannelMoved = z.infer<typeof ChannelMoved>
 
 export const Sha256 = Artefact.shape.sha256
 export const BlobReply = z.strictObject({ sha256: Sha256, size: z.int() })

@@ -109,12 +109,21 @@ describe('closing a server', () => {
 describe('a slow client', () => {
   it('has no more time and no more connections with TLS than without', async () => {
     await using server = await startTestServer()
-    const { store, control, tokens, images, boot, data } = server
+    const { store, control, tokens, images, channels, boot, data } = server
     const [cert, key] = [`${data}/cert.pem`, `${data}/key.pem`]
     const how = 'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1 -subj /CN=muster'
     await exec('openssl', [...how.split(' '), '-keyout', key, '-out', cert])
     const limitsOf = async (tls?: { cert: Buffer; key: Buffer }) => {
-      const context = { version: 'x', store, control, tokens, images, ...boot, stopping: new AbortController().signal }
+      const context = {
+        version: 'x',
+        store,
+        control,
+        tokens,
+        images,
+        channels,
+        ...boot,
+        stopping: new AbortController().signal,
+      }
       const app = await buildApi(context, tls === undefined ? {} : { tls }, () => false)
       const { headersTimeout, requestTimeout, keepAliveTimeout, maxConnections } = app.server
       await app.close()
@@ -126,10 +135,10 @@ describe('a slow client', () => {
 
 /** Another server on the same state and the same socket. */
 const again = async (server: TestServer): Promise<RunningServer> => {
-  const { store, control, images, boot } = server
+  const { store, control, images, channels, boot } = server
   const tokens = await Tokens.load(store)
   return startServer(
-    { version: 'x', store, control, tokens, images, ...boot },
+    { version: 'x', store, control, tokens, images, channels, ...boot },
     { host: '127.0.0.1', port: 0, socket: server.socket },
   )
 }

@@ -16,6 +16,7 @@ import { bootRoutes } from './routes/boot.ts'
 import { eventRoutes } from './routes/events.ts'
 import { groupRoutes } from './routes/groups.ts'
 import { healthRoutes } from './routes/health.ts'
+import { channelRoutes } from './routes/channels.ts'
 import { imageRoutes } from './routes/images.ts'
 import { machineRoutes } from './routes/machines.ts'
 import { nodeRoutes } from './routes/nodes.ts'
@@ -156,6 +157,7 @@ export async function buildApi(
     groupRoutes,
     siteRoutes,
     imageRoutes,
+    channelRoutes,
     blobRoutes,
     eventRoutes,
     tokenRoutes,

@@ -7,6 +7,7 @@ import { pino } from 'pino'
 import type { Role } from '../control/actor.ts'
 import { type TestControl, startControl } from '../control/testing.ts'
 import { Tokens } from '../control/tokens.ts'
+import { Channels } from '../images/channels.ts'
 import type { Roots } from '../images/store/collect.ts'
 import { type ImageStore, openImageStore } from '../images/store/store.ts'
 import { ViewCompiler } from '../boot/compile.ts'
@@ -34,6 +35,7 @@ export interface Ask {
 export interface TestServer extends TestControl {
   readonly tokens: Tokens
   readonly images: ImageStore
+  readonly channels: Channels
   readonly boot: Pick<ApiContext, 'recorder' | 'views' | 'bootServers'>
   readonly server: RunningServer
   readonly url: string
@@ -66,6 +68,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   const { store, control, data } = world
   const tokens = await Tokens.load(store, options.now)
   const images = await openImageStore(join(data, 'images'), options.now)
+  const channels = new Channels(store, images, options.now)
   const recorder = await Recorder.load(store, { isNode: name => control.desired.get(name) !== undefined })
   const views = await ViewCompiler.start(store, images, pino({ enabled: false }))
   const boot = { recorder, views, bootServers: () => ['http://10.77.0.1:7180'] }
@@ -77,6 +80,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
       control,
       tokens,
       images,
+      channels,
       ...boot,
       ...(options.imageRoots && { imageRoots: options.imageRoots }),
       ...(options.maxBlob !== undefined && { maxBlob: options.maxBlob }),
@@ -95,6 +99,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     ...world,
     tokens,
     images,
+    channels,
     boot,
     server,
     url: server.url,

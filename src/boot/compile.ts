@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { type FSWatcher, watch } from 'node:fs'
 import { join } from 'node:path'
 import type { Logger } from 'pino'
+import { CHANNEL, type Move, channelsIn } from '../images/channels.ts'
 import type { ImageStore } from '../images/store/store.ts'
 import { SETTINGS, SiteSettings } from '../site/settings.ts'
 import type { Store } from '../state/store.ts'
@@ -88,8 +89,10 @@ export class ViewCompiler implements AsyncDisposable {
     const references = new Set(nodes.flatMap(({ image }) => image ?? []))
     if (settings.discovery !== null) references.add(settings.discovery)
     const images: Record<string, BootImage> = {}
+    const channels = channelsIn(await this.#store.list(CHANNEL))
+    const promoted = new Map(channels.map(({ name, channel, moves }) => [`${name}@${channel}`, moves[0]]))
     for (const reference of [...references].sort()) {
-      const image = await this.#image(reference)
+      const image = await this.#image(reference, promoted.get(reference))
       if (image !== undefined) images[reference] = image
     }
     const places: Record<string, string> = {}
@@ -118,18 +121,19 @@ export class ViewCompiler implements AsyncDisposable {
     return nodes
   }
 
-  /** NAME@sha256:… is that one; any other is the newest of its name. */
-  async #image(reference: string): Promise<BootImage | undefined> {
+  /** NAME@sha256:… is that one, NAME@CHANNEL what the channel points to; before it ever did, the newest of the name. */
+  async #image(reference: string, promoted: Move | undefined): Promise<BootImage | undefined> {
     const [name = '', at] = reference.split('@')
     try {
-      const digest = at?.startsWith('sha256:') === true ? at : (await this.#images.latest(name))?.digest
+      const pinned = at?.startsWith('sha256:') === true ? at : promoted?.digest
+      const digest = pinned ?? (await this.#images.latest(name))?.digest
       if (digest === undefined) return undefined
       let image = this.#manifests.get(digest)
       if (image === undefined) {
         image = bootImage(digest, await this.#images.manifest(digest as `sha256:${string}`))
         this.#manifests.set(digest, image)
       }
-      return image
+      return promoted === undefined ? image : { ...image, promoted: { at: promoted.at, by: promoted.by } }
     } catch (error) {
       this.#logger.warn({ err: error, image: reference }, 'image cannot be used')
       return undefined

@@ -48,7 +48,7 @@ describe('a node is given', () => {
   it.for([
     [
       'compute@stable',
-      `boot.image is compute@stable; there are no channels yet, so it is the newest: sha256:${hex('a')}`,
+      `boot.image is compute@stable; nothing was promoted to that channel yet, so it is the newest: sha256:${hex('a')}`,
     ],
     [PINNED, `boot.image is pinned to sha256:${hex('a')}`],
   ])('%s', ([image = '', because]) => {

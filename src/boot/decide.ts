@@ -67,7 +67,10 @@ const overlayWords = (overlay: string): string => (overlay.endsWith('%') ? `${ov
 function whichImage(reference: string, channel: string | undefined, image: BootImage): string {
   if (channel?.startsWith('sha256:') === true) return `boot.image is pinned to ${image.digest}`
   if (channel === undefined) return `boot.image is ${reference}: the newest is ${image.digest}`
-  return `boot.image is ${reference}; there are no channels yet, so it is the newest: ${image.digest}`
+  if (image.promoted === undefined)
+    return `boot.image is ${reference}; nothing was promoted to that channel yet, so it is the newest: ${image.digest}`
+  const { at, by } = image.promoted
+  return `boot.image is ${reference}: ${image.digest}, promoted by ${by} at ${at}`
 }
 
 function missingFor(image: BootImage, form: 'squashfs' | 'cpio'): string | undefined {

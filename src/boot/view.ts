@@ -12,6 +12,8 @@ export const BootImage = z.strictObject({
   name: z.string(),
   digest: z.string().regex(/^sha256:[0-9a-f]{64}$/),
   arch: z.enum(['amd64', 'arm64']),
+  /** When and by whom the channel was moved to it. */
+  promoted: z.strictObject({ at: z.string(), by: z.string() }).optional(),
   kernelVersion: z.string().optional(),
   kernel: Blob.optional(),
   initrd: Blob.optional(),

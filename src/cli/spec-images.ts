@@ -12,6 +12,15 @@ const reference = {
   completes: 'images',
 } as const
 
+const message: OptionSpec = { flags: '-m, --message <text>', about: 'commit message' }
+const channel = { name: '<channel>', about: 'NAME@CHANNEL, such as compute@stable' } as const
+const why: OptionSpec = { flags: '--reason <text>', about: 'why, for the history' }
+const signingKey: OptionSpec = {
+  flags: '--signing-key <file>',
+  about: 'private key to sign with (MUSTER_SIGNING_KEY)',
+  completes: 'files',
+}
+
 export const image: CommandSpec = {
   name: 'image',
   about: 'Images: built from recipes, kept by digest',
@@ -173,6 +182,68 @@ export const image: CommandSpec = {
       stopsItself: true,
     },
     {
+      name: 'sign',
+      about: 'Sign an image with a key the site trusts',
+      details:
+        'The signature is of the manifest, which names everything else by digest. A signing command gets the manifest on its ' +
+        'standard input and prints the signature: for keys in an HSM, or in the secrets of a CI system.',
+      args: [reference],
+      options: [
+        data,
+        signingKey,
+        { flags: '--signing-command <command>', about: 'program that signs (MUSTER_SIGNING_COMMAND)' },
+        { flags: '--public <key>', about: 'public half of what the command signs with (MUSTER_SIGNING_PUBLIC)' },
+      ],
+      examples: [
+        'muster image sign compute --signing-key /etc/muster/ci.pem',
+        "muster image sign compute --signing-command 'hsm-sign ci' --public ed25519:…",
+      ],
+      action: async () => (await import('./commands/image-sign.ts')).sign,
+    },
+    {
+      name: 'promote',
+      about: 'Let a channel point to an image; nodes that follow it get it with their next boot',
+      details: 'Refused unless the image has shown what `channels` of site.yaml asks for. Reboots nobody.',
+      args: [
+        { ...reference, about: 'NAME for the newest, NAME@sha256:…, or NAME@CHANNEL for what that points to' },
+        { name: '<channel>', about: 'such as stable' },
+      ],
+      options: [why],
+      examples: [
+        'muster image promote compute dev',
+        'muster image promote compute@staging stable --reason "soaked a week"',
+      ],
+      action: async () => (await import('./commands/channel.ts')).promote,
+    },
+    {
+      name: 'rollback',
+      about: 'Take the last move of a channel back',
+      args: [channel],
+      options: [why],
+      examples: ['muster image rollback compute@stable --reason "slurmd does not start"'],
+      action: async () => (await import('./commands/channel.ts')).rollback,
+    },
+    {
+      name: 'history',
+      about: 'Show every move of a channel: what to, when, by whom and why',
+      args: [channel],
+      examples: ['muster image history compute@stable'],
+      action: async () => (await import('./commands/channel.ts')).history,
+    },
+    {
+      name: 'channels',
+      about: 'List channels and what they point to',
+      examples: ['muster image channels'],
+      action: async () => (await import('./commands/channel.ts')).channels,
+    },
+    {
+      name: 'forget',
+      about: 'Forget a channel, as that of a branch that was merged',
+      args: [channel],
+      examples: ['muster image forget compute@feature-x'],
+      action: async () => (await import('./commands/channel.ts')).forget,
+    },
+    {
       name: 'push',
       about: 'Send an image to a server; only what it does not have',
       args: [reference, { name: '[server]', about: 'its URL or socket; --server or MUSTER_SERVER unless given' }],
@@ -190,6 +261,42 @@ export const image: CommandSpec = {
       options: [data],
       examples: ['muster image pull compute https://muster.example:7171'],
       action: async () => (await import('./commands/image-transfer.ts')).pull,
+    },
+  ],
+}
+
+/** `muster key …`: whose signatures count. */
+export const key: CommandSpec = {
+  name: 'key',
+  about: 'Keys that sign images: whom the site trusts',
+  details:
+    'Work on a checkout of the site: which keys are trusted, until when, and which are revoked stands in site.yaml.',
+  commands: [
+    {
+      name: 'new',
+      about: 'Make a key, and name its public half in site.yaml',
+      args: [{ name: '<name>', about: 'what the site calls it, such as ci' }],
+      options: [
+        { ...signingKey, about: 'file to write the private half to, outside the site' },
+        { flags: '--until <day>', about: 'last day on which new signatures of it are taken' },
+        message,
+      ],
+      examples: ['muster key new ci --signing-key /etc/muster/ci.pem --until 2027-12-31'],
+      action: async () => (await import('./commands/key.ts')).create,
+    },
+    {
+      name: 'ls',
+      about: 'List the keys the site trusts, or once did',
+      examples: ['muster key ls'],
+      action: async () => (await import('./commands/key.ts')).ls,
+    },
+    {
+      name: 'revoke',
+      about: 'Believe nothing any more that a key ever signed',
+      args: [{ name: '<name>', about: 'name of the key' }],
+      options: [message],
+      examples: ['muster key revoke ci'],
+      action: async () => (await import('./commands/key.ts')).revoke,
     },
   ],
 }

@@ -23,6 +23,11 @@ export const FILE_NAMES: Readonly<Record<ArtefactType, string>> = {
   lock: 'lock.json',
 }
 
+/** The 64 bytes, as openssl wants them. */
+export const signatureFile = (key: string): string => `manifest.${key}.sig`
+export const SIGNATURE_FILE = /^manifest\.([0-9a-f]{16})\.sig$/
+export const REPORT_FILE = 'tests.json'
+
 export const EXPORT_FORMATS = ['directory', 'oci', 'tar'] as const
 export type ExportFormat = (typeof EXPORT_FORMATS)[number]
 
@@ -63,7 +68,7 @@ const labelsOf = ({ name, created, source, inputs }: Manifest, digest: Digest): 
 })
 
 /** Plain files under plain names, with checksums: for another boot server, or to be carried to another site. */
-async function exportDirectory(store: ImageStore, { manifest }: ResolvedImage, target: string): Promise<void> {
+async function exportDirectory(store: ImageStore, { manifest, digest }: ResolvedImage, target: string): Promise<void> {
   const temporary = `${target}.new-${process.pid}`
   await mkdir(temporary)
   try {
@@ -73,6 +78,13 @@ async function exportDirectory(store: ImageStore, { manifest }: ResolvedImage, t
       sums.push(`${sha256}  ${FILE_NAMES[type]}\n`)
     }
     await writeFile(join(temporary, 'manifest.json'), manifestText(manifest))
+    const { signatures, report } = await store.about(digest)
+    for (const { key, signature } of signatures)
+      await writeFile(join(temporary, signatureFile(key)), Buffer.from(signature, 'base64'))
+    if (report !== undefined) {
+      await copyFile(store.pathOf(report.sha256), join(temporary, REPORT_FILE))
+      sums.push(`${report.sha256}  ${REPORT_FILE}\n`)
+    }
     await writeFile(join(temporary, 'SHA256SUMS'), sums.join(''))
     // Onto an empty directory it works, onto a full one it does not.
     await rename(temporary, target)

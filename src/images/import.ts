@@ -1,5 +1,6 @@
-import { copyFile, readFile, stat } from 'node:fs/promises'
+import { copyFile, readFile, readdir, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
+import { exists } from '../lib/dirs.ts'
 import { MusterError } from '../lib/errors.ts'
 import type { BaseFacts, PinnedBase } from './build/bases/base.ts'
 import { directoryBase } from './build/bases/directory.ts'
@@ -13,11 +14,13 @@ import { LayerMaker } from './build/make.ts'
 import type { BuildReport } from './build/report.ts'
 import { requireTools } from './build/tools.ts'
 import { openWorkDir } from './build/workdir.ts'
-import { FILE_NAMES } from './export.ts'
+import { FILE_NAMES, REPORT_FILE, SIGNATURE_FILE } from './export.ts'
 import { NAME } from '../site/values.ts'
 import { LayerCache } from './layers/cache.ts'
 import { type Artefact, type ArtefactType, type Digest, Manifest } from './manifest.ts'
+import { type About, mergeAbout } from './store/about.ts'
 import type { ImageStore } from './store/store.ts'
+import { Signature } from './trust/signatures.ts'
 
 /** What can become an image without a recipe. */
 export type ImportSource =
@@ -43,12 +46,23 @@ export async function importImage(options: ImportOptions): Promise<{ digest: Dig
     throw new MusterError('USAGE', `${JSON.stringify(options.name)} is not a name for an image`, {
       hint: 'lower-case letters, digits, - and _',
     })
-  const manifest = options.source.kind === 'exported' ? await readExported(options) : await assemble(options)
-  return { digest: await options.store.publish(manifest), manifest }
+  if (options.source.kind !== 'exported') {
+    const manifest = await assemble(options)
+    return { digest: await options.store.publish(manifest), manifest }
+  }
+  const { manifest, about } = await readExported(options)
+  const digest = await options.store.publish(manifest)
+  await options.store.describe(digest, known => mergeAbout(known, about))
+  return { digest, manifest }
 }
 
 /** A directory of `muster image export`: every file is held against the manifest before anything is published. */
-async function readExported({ store, source, cwd, name }: ImportOptions): Promise<Manifest> {
+async function readExported({
+  store,
+  source,
+  cwd,
+  name,
+}: ImportOptions): Promise<{ manifest: Manifest; about: About }> {
   const dir = resolve(cwd, source.path)
   const text = await readFile(join(dir, 'manifest.json'), 'utf8').catch((error: unknown) => {
     throw new MusterError('ARCHIVE_INVALID', `${source.path} holds no manifest.json`, {
@@ -69,7 +83,23 @@ async function readExported({ store, source, cwd, name }: ImportOptions): Promis
         hint: 'it was damaged on the way: copy it again',
       })
   }
-  return parsed.data
+  return { manifest: parsed.data, about: await readAbout(store, dir) }
+}
+
+/** What was known of it there: whether its signatures are worth something is for whoever asks for them to say. */
+async function readAbout(store: ImageStore, dir: string): Promise<About> {
+  const seen = new Date().toISOString()
+  const signatures: About['signatures'] = []
+  for (const name of (await readdir(dir)).sort()) {
+    const key = SIGNATURE_FILE.exec(name)?.[1]
+    if (key === undefined) continue
+    const bytes = await readFile(join(dir, name))
+    const signature = Signature.safeParse({ key, signature: bytes.toString('base64'), seen })
+    if (!signature.success) throw new MusterError('ARCHIVE_INVALID', `${name} is no signature`)
+    signatures.push(signature.data)
+  }
+  if (!(await exists(join(dir, REPORT_FILE)))) return { signatures }
+  return { signatures, report: await adoptFile(store, join(dir, REPORT_FILE)) }
 }
 
 function jsonOf(text: string): unknown {

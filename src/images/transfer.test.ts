@@ -5,6 +5,7 @@ import type { Readable } from 'node:stream'
 import { describe, expect, it } from 'vitest'
 import { MusterError } from '../lib/errors.ts'
 import type { Digest, Manifest } from './manifest.ts'
+import { type About, mergeAbout } from './store/about.ts'
 import type { Blob } from './store/disk.ts'
 import type { ImageName } from './store/reference.ts'
 import type { ImageStore } from './store/store.ts'
@@ -39,6 +40,14 @@ class Peer implements ImageSource, ImageTarget {
 
   manifest({ digest }: ImageName): Promise<Manifest> {
     return this.store.manifest(digest)
+  }
+
+  about({ digest }: ImageName): Promise<About> {
+    return this.store.about(digest)
+  }
+
+  async describe({ digest }: ImageName, about: About): Promise<void> {
+    await this.store.describe(digest, known => mergeAbout(known, about))
   }
 
   async *download(blob: Blob, offset: number): AsyncGenerator<Buffer> {

@@ -3,6 +3,7 @@ import { Readable } from 'node:stream'
 import { MusterError } from '../lib/errors.ts'
 import { type BlobSource, fetchBlob } from './download.ts'
 import { type Digest, type Manifest, manifestText } from './manifest.ts'
+import { type About, mergeAbout } from './store/about.ts'
 import type { Blob } from './store/disk.ts'
 import { type ImageName, findImage } from './store/reference.ts'
 import type { ImageStore } from './store/store.ts'
@@ -13,6 +14,8 @@ export interface ImageTarget {
   missing(digests: readonly string[]): Promise<readonly string[]>
   upload(blob: Blob, content: Readable, signal?: AbortSignal): Promise<void>
   publish(manifest: Manifest): Promise<Digest>
+  /** Adds what is known of the image; its report is among the blobs. */
+  describe(image: ImageName, about: About): Promise<void>
 }
 
 /** Where images come from. */
@@ -20,6 +23,7 @@ export interface ImageSource extends BlobSource {
   /** The images of a name newest first. */
   list(): Promise<readonly ImageName[]>
   manifest(image: ImageName): Promise<Manifest>
+  about(image: ImageName): Promise<About>
 }
 
 export interface TransferOptions {
@@ -44,7 +48,8 @@ export async function pushImage(
   options: TransferOptions = {},
 ): Promise<Transferred> {
   const { name, digest, manifest } = await store.resolve(reference)
-  const blobs = await wanted(manifest, target)
+  const about = await store.about(digest)
+  const blobs = await wanted(manifest, about, target)
   const moved = meter(blobs, options)
   await inParallel(blobs, options.signal, async (blob, signal) => {
     const { handle } = await store.openBlob(blob.sha256, blob.size)
@@ -59,6 +64,7 @@ export async function pushImage(
   })
   const published = await target.publish(manifest)
   if (published !== digest) throw new MusterError('DIGEST_MISMATCH', `${digest} became ${published} on the other side`)
+  if (about.signatures.length > 0 || about.report !== undefined) await target.describe({ name, digest }, about)
   return { name, digest, ...sumOf(blobs) }
 }
 
@@ -73,16 +79,19 @@ export async function pullImage(
   const manifest = await source.manifest({ name, digest })
   const found = `sha256:${createHash('sha256').update(manifestText(manifest)).digest('hex')}`
   if (found !== digest) throw new MusterError('DIGEST_MISMATCH', `the manifest that came is ${found}, not ${digest}`)
-  const blobs = await wanted(manifest, store)
+  const about = await source.about({ name, digest })
+  const blobs = await wanted(manifest, about, store)
   const moved = meter(blobs, options)
   await inParallel(blobs, options.signal, (blob, signal) => fetchBlob(source, store, blob, moved, signal))
   await store.publish(manifest)
+  await store.describe(digest, known => mergeAbout(known, about))
   return { name, digest, ...sumOf(blobs) }
 }
 
 /** Each blob once, though an image may name it twice. */
-async function wanted(manifest: Manifest, where: Pick<ImageTarget, 'missing'>): Promise<Blob[]> {
-  const blobs = new Map(manifest.artefacts.map(({ sha256, size }) => [sha256, { sha256, size }]))
+async function wanted(manifest: Manifest, { report }: About, where: Pick<ImageTarget, 'missing'>): Promise<Blob[]> {
+  const all = [...manifest.artefacts, ...(report === undefined ? [] : [report])]
+  const blobs = new Map(all.map(({ sha256, size }) => [sha256, { sha256, size }]))
   const missing = new Set(await where.missing([...blobs.keys()]))
   return [...blobs.values()].filter(blob => missing.has(blob.sha256))
 }

@@ -29,6 +29,7 @@ export function checkSite(site: Site): Problem[] {
     ...site.problems,
     ...checkNetworks(site),
     ...checkProvision(site),
+    ...checkChannels(site),
     ...checkRecipes(site),
   ]
   return tidyProblems([...structural, ...checkNodes(site)])
@@ -52,6 +53,25 @@ function checkNetworks(site: Site): Problem[] {
     inside('unknown', network.unknown, unknown === undefined ? [] : [unknown.base, lastAddress(unknown)])
   }
   return problems
+}
+
+/** A channel may only ask for signatures of keys there are. */
+function checkChannels(site: Site): Problem[] {
+  const main = site.files.files.find(file => file.kind === 'site')
+  const keys = Object.keys(site.trust.keys)
+  return [...site.channels].flatMap(([channel, { signed = [], after }]) => {
+    const wrong = signed.flatMap((key, index) =>
+      keys.includes(key)
+        ? []
+        : [[['signed', String(index)], `there is no key ${key} in trust.keys${didYouMean(key, keys)}`] as const],
+    )
+    const itself = after?.channel === channel ? [[['after', 'channel'], 'is this channel itself'] as const] : []
+    return [...wrong, ...itself].map(([below, message]) => {
+      const path = ['channels', channel, ...below]
+      const { line, column } = treeAt(main?.tree, path) ?? { line: 1, column: 1 }
+      return { file: 'site.yaml', line, column, path: path.join('.'), message }
+    })
+  })
 }
 
 function checkProvision(site: Site): Problem[] {

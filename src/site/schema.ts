@@ -174,6 +174,48 @@ export const Provision = z.strictObject({
 })
 export type Provision = z.infer<typeof Provision>
 
+const Day = z.iso.date('is not a day such as 2027-12-31')
+
+/** Whose signatures under images are believed. */
+export const Trust = z.strictObject({
+  keys: z
+    .record(
+      Name,
+      z.strictObject({
+        public: text(/^ed25519:[A-Za-z0-9+/]{43}=$/, 'is not a public key (ed25519:…)').describe(
+          'The public half, as `muster key new` prints it.',
+        ),
+        until: Day.optional().describe('The last day on which new signatures of it are taken.'),
+        revoked: Day.optional().describe('Since when nothing it ever signed is believed any more.'),
+      }),
+    )
+    .default({})
+    .describe('Keys by name.'),
+})
+export type Trust = z.infer<typeof Trust>
+
+/** What an image must have shown before a channel may point to it. */
+export const Channel = z.strictObject({
+  tests: z
+    .array(z.enum(['root', 'container', 'vm']))
+    .optional()
+    .describe('Where its tests must have passed; wherever it has some unless said.'),
+  signed: z.array(Name).min(1).optional().describe('Keys of `trust`: one of them must have signed it.'),
+  after: z
+    .strictObject({
+      channel: Name.describe('The channel it must have been in.'),
+      time: Duration.describe('For how long.'),
+    })
+    .optional()
+    .describe('Where it must have proved itself before.'),
+  size: z
+    .union([z.int().min(1), z.string()])
+    .refine(size => parseSize(size) !== undefined, 'is not a size such as 900 MB or 2 GB')
+    .optional()
+    .describe('How large its root may be.'),
+})
+export type Channel = z.infer<typeof Channel>
+
 const GroupNames = z.array(Name)
 
 export const NodeEntry = z.strictObject({
@@ -213,6 +255,11 @@ export const fileSchemas = {
       )
       .optional()
       .describe('Git repositories with shell modules for images.'),
+    trust: Trust.optional().describe('Whose signatures under images are believed.'),
+    channels: z
+      .record(Name, Channel)
+      .optional()
+      .describe('What images must have shown before a channel of that name may point to them.'),
     defaults: Layer.nullish().describe('The lowest layer: what every node gets.'),
   }),
   cluster: z.strictObject({

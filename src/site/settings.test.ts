@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { SETTINGS, SiteSettings, settingsOf } from './settings.ts'
 import { siteOf } from './testing.ts'
 
+const KEY = 'ed25519:11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo='
 const PROVISION = { port: 7180, dhcp: 'server', unknown: 'discover', dns: [], shell: false, loaders: {} }
 
 describe('the settings of a site', () => {
@@ -12,6 +13,8 @@ describe('the settings of a site', () => {
       networks: { prov: { cidr: '10.77.0.0/16', gateway: '10.77.0.1', unknown: '10.77.255.0/24' } },
       provision: PROVISION,
       discovery: 'base',
+      trust: { keys: {} },
+      channels: {},
     })
     expect(SiteSettings.parse(JSON.parse(JSON.stringify(settings)))).toEqual(settings)
   })
@@ -35,6 +38,8 @@ provision:
   shell: true
   vlan: 12
   loaders: { efi64: ipxe/own.efi }
+trust: { keys: { ci: { public: "${KEY}", until: 2027-12-31 }, old: { public: "${KEY}", revoked: 2026-01-01 } } }
+channels: { stable: { tests: [root, vm], signed: [ci], after: { channel: staging, time: 2d }, size: 2 GB } }
 `,
       }),
     )
@@ -56,6 +61,10 @@ provision:
         loaders: { efi64: 'ipxe/own.efi' },
       },
       discovery: 'tiny',
+      trust: { keys: { ci: { public: KEY, until: '2027-12-31' }, old: { public: KEY, revoked: '2026-01-01' } } },
+      channels: {
+        stable: { tests: ['root', 'vm'], signed: ['ci'], after: { channel: 'staging', time: '2d' }, size: '2 GB' },
+      },
     })
     expect(SiteSettings.parse(JSON.parse(JSON.stringify(settings)))).toEqual(settings)
   })

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Network, Provision } from './schema.ts'
+import { Channel, Network, Provision, Trust } from './schema.ts'
 import type { Site } from './site.ts'
 
 /** What a site says of itself rather than of a node: stored beside desired state, for whoever serves nodes. */
@@ -9,6 +9,8 @@ export const SiteSettings = z.strictObject({
   provision: Provision,
   /** The image whose kernel runs the discovery system. */
   discovery: z.string().nullable(),
+  trust: Trust.default({ keys: {} }),
+  channels: z.record(z.string(), Channel).default({}),
 })
 export type SiteSettings = z.infer<typeof SiteSettings>
 
@@ -20,6 +22,8 @@ export function settingsOf(site: Site): SiteSettings {
     site: site.name,
     networks: Object.fromEntries(site.networks),
     provision: site.provision,
+    trust: site.trust,
+    channels: Object.fromEntries(site.channels),
     discovery: site.provision.discovery ?? site.defaultImage ?? null,
   }
 }

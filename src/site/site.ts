@@ -1,3 +1,4 @@
+import type { z } from 'zod'
 import { type GroupResolver, type NodeSet, numbersOf } from '../lib/nodeset/index.ts'
 import { MusterError } from '../lib/errors.ts'
 import { didYouMean } from '../lib/suggest.ts'
@@ -8,7 +9,7 @@ import { type SiteGroup, type SiteNode, groupResolver, readClusters, readGroups,
 import type { Plain } from './paths.ts'
 import type { Problem } from './problems.ts'
 import { Resolver } from './resolve.ts'
-import { Network, Provision } from './schema.ts'
+import { Channel, Network, Provision, Trust } from './schema.ts'
 import type { SiteSource } from './source.ts'
 import { plainOf, treeAt } from './validate.ts'
 import { NAME } from './values.ts'
@@ -19,6 +20,8 @@ export interface Site {
   readonly files: SiteFiles
   readonly networks: ReadonlyMap<string, Network>
   readonly provision: Provision
+  readonly trust: Trust
+  readonly channels: ReadonlyMap<string, Channel>
   /** The image of `defaults`, unless it is a template. */
   readonly defaultImage: string | undefined
   readonly recipients: readonly string[]
@@ -90,8 +93,10 @@ function buildSite(files: SiteFiles, known?: SiteMemory): Site {
     problems,
     memory,
     layersOf,
-    networks: readNetworks(main),
-    provision: readProvision(main),
+    networks: readMap(main, 'networks', Network),
+    provision: readPart(main, 'provision', Provision),
+    trust: readPart(main, 'trust', Trust),
+    channels: readMap(main, 'channels', Channel),
     defaultImage: defaultImageOf(main),
     recipients: readRecipients(main),
     sets: groupResolver(nodes, groups, clusters),
@@ -144,21 +149,22 @@ export function nodeNamed(site: Site, name: string): SiteNode {
   return node
 }
 
-function readNetworks(main: SiteFile | undefined): Map<string, Network> {
-  const tree = main?.tree?.entries.get('networks')?.value
+function readMap<Value>(main: SiteFile | undefined, key: string, schema: z.ZodType<Value>): Map<string, Value> {
+  const tree = main?.tree?.entries.get(key)?.value
   if (tree?.kind !== 'map') return new Map()
   return new Map(
     [...tree.entries].flatMap(([name, entry]) => {
-      const network = Network.safeParse(plainOf(entry.value))
-      return network.success ? [[name, network.data] as const] : []
+      const value = schema.safeParse(plainOf(entry.value))
+      return value.success ? [[name, value.data] as const] : []
     }),
   )
 }
 
-function readProvision(main: SiteFile | undefined): Provision {
-  const tree = main?.tree?.entries.get('provision')?.value
-  const provision = Provision.safeParse(tree === undefined ? {} : plainOf(tree))
-  return provision.success ? provision.data : Provision.parse({})
+/** What is said wrongly counts as not said: it is reported with its line, and nothing of it is applied. */
+function readPart<Part>(main: SiteFile | undefined, key: string, schema: z.ZodType<Part>): Part {
+  const tree = main?.tree?.entries.get(key)?.value
+  const part = schema.safeParse(tree === undefined ? {} : plainOf(tree))
+  return part.success ? part.data : schema.parse({})
 }
 
 function defaultImageOf(main: SiteFile | undefined): string | undefined {

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { MusterError } from '../../lib/errors.ts'
 import { type Digest, Digest as DigestSchema, Manifest, manifestText } from '../../images/manifest.ts'
+import { About, mergeAbout } from '../../images/store/about.ts'
 import type { ImageEntry, ImageStore } from '../../images/store/store.ts'
 import type { NewEvent } from '../../state/store.ts'
 import type { Actor } from '../../control/actor.ts'
@@ -10,7 +11,7 @@ import { ImageItem, ImageList, ImageNameReply } from '../schemas.ts'
 const tags = ['images']
 const NEWEST = 'latest'
 
-export const imageRoutes: Routes = (app, { images, store, imageRoots }) => {
+export const imageRoutes: Routes = (app, { images, channels, store, imageRoots }) => {
   typed(app).get(
     '/api/v1/images',
     {
@@ -61,6 +62,42 @@ export const imageRoutes: Routes = (app, { images, store, imageRoots }) => {
       const image = { name, digest: await images.publish(request.body) }
       await store.commit([], [eventOf('image.published', actorOf(request), image)])
       return image
+    },
+  )
+
+  const exactly = z.strictObject({ name: z.string().max(63), reference: DigestSchema })
+  typed(app).get(
+    '/api/v1/images/:name/:reference/about',
+    {
+      config: { role: 'viewer' },
+      schema: { summary: 'Signatures and test report of an image', tags, params: exactly, response: { 200: About } },
+    },
+    async ({ params: { name, reference } }) => images.about((await images.resolve(`${name}@${reference}`)).digest),
+  )
+
+  typed(app).put(
+    '/api/v1/images/:name/:reference/about',
+    {
+      config: { role: 'operator' },
+      schema: {
+        summary: 'Add signatures and a test report, whose blob is here, to an image',
+        tags,
+        params: exactly,
+        body: About,
+        response: { 200: About },
+      },
+    },
+    async request => {
+      const { name } = request.params
+      const { digest, manifest } = await images.resolve(`${name}@${request.params.reference}`)
+      const { signatures, report } = request.body
+      // When a signature came is ours to say.
+      const seen = new Date().toISOString()
+      const came = { signatures: signatures.map(one => ({ ...one, seen })), ...(report && { report }) }
+      await channels.accept({ name, digest }, manifest, came)
+      const about = await images.describe(digest, known => mergeAbout(known, came))
+      await store.commit([], [eventOf('image.described', actorOf(request), { name, digest })])
+      return about
     },
   )
 

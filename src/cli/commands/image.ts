@@ -1,7 +1,9 @@
 import { join } from 'node:path'
+import { parseDuration } from '../../lib/duration.ts'
 import { MusterError } from '../../lib/errors.ts'
 import { humanSize } from '../../lib/size.ts'
 import { type PrunedCaches, pruneCaches } from '../../images/caches.ts'
+import { CHANNEL, channelsIn } from '../../images/channels.ts'
 import { contentOf, packagesOf } from '../../images/content.ts'
 import { type ImageDifference, diffImages } from '../../images/diff.ts'
 import { readFileList } from '../../images/file-list.ts'
@@ -12,7 +14,7 @@ import { rootsOf } from '../../images/roots.ts'
 import type { Collected, Roots } from '../../images/store/collect.ts'
 import type { ImageStore } from '../../images/store/store.ts'
 import type { Finding } from '../../images/store/verify.ts'
-import { peekObserved } from '../../state/peek.ts'
+import { peekEntries, peekObserved } from '../../state/peek.ts'
 import { confirm, patiently } from '../ask.ts'
 import type { Call } from '../define.ts'
 import { type DataOption, dataDir, imageStore, imagesToRead, shortDigest } from '../images.ts'
@@ -78,7 +80,8 @@ export async function show({ io, out, args: [reference = ''], options }: Call<Sh
     return out.result(found, () => largestText(found).trimEnd().split('\n'))
   }
   const references = await store.references()
-  await out.result({ digest, ...manifest }, () => [
+  const { signatures } = await store.about(digest)
+  await out.result({ digest, ...manifest, signatures }, () => [
     `${out.style('bold', name)} ${digest}`,
     ...(manifest.source === undefined
       ? []
@@ -89,6 +92,7 @@ export async function show({ io, out, args: [reference = ''], options }: Call<Sh
     `created  ${manifest.created}`,
     `system   ${[manifest.os?.name ?? '-', manifest.arch, ...(manifest.kernel === undefined ? [] : [`kernel ${manifest.kernel.version}`])].join(', ')}`,
     `size     ${humanSize(manifest.size)}`,
+    `signed   ${signatures.length === 0 ? 'by nobody' : `by ${signatures.map(({ key }) => key).join(', ')}`}`,
     '',
     ...table(
       ['ARTEFACT', 'SIZE', 'SHA256', 'IMAGES'],
@@ -219,8 +223,10 @@ export async function rm({
   ])
 }
 
-const rootsFor = async (io: Io, options: DataOption): Promise<Roots> =>
-  rootsOf(await peekObserved(join(dataDir(io, options), 'state.db')))
+async function rootsFor(io: Io, options: DataOption): Promise<Roots> {
+  const state = join(dataDir(io, options), 'state.db')
+  return rootsOf(await peekObserved(state), channelsIn(await peekEntries(state, CHANNEL)))
+}
 
 export async function gc({
   io,
@@ -247,10 +253,8 @@ export async function gc({
   )
 }
 
-const UNITS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
-
 function milliseconds(text: string, flag: string): number {
-  const [, count, unit = ''] = /^(\d{1,6})([smhd])$/.exec(text) ?? []
-  if (count === undefined) throw new MusterError('USAGE', `${flag}: ${text} is not a time such as 30m, 1h or 14d`)
-  return Number(count) * (UNITS[unit] ?? 0)
+  const time = parseDuration(text)
+  if (time === undefined) throw new MusterError('USAGE', `${flag}: ${text} is not a time such as 30m, 1h or 14d`)
+  return time
 }

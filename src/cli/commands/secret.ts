@@ -1,20 +1,18 @@
-import { mkdtemp, open, readFile, realpath, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, realpath, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { dirname, join, resolve, sep } from 'node:path'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
 import { decrypt, generateKey, parseKeyFile } from '../../lib/age.ts'
 import { MusterError } from '../../lib/errors.ts'
 import { exec } from '../../lib/exec.ts'
-import type { YamlEdit } from '../../lib/yaml/edit.ts'
 import { encryptFor, rotation, storedSecrets } from '../../site/secrets.ts'
-import type { Site } from '../../site/site.ts'
 import { type Workspace, openWorkspace } from '../../site/workspace.ts'
 import { answerOf } from '../ask.ts'
 import { siteDir } from '../connect.ts'
 import type { Call } from '../define.ts'
 import { type Io, readAll } from '../io.ts'
-import { readKeys } from '../keys.ts'
+import { readKeys, writeKeyFile } from '../keys.ts'
 import { plural, table } from '../output.ts'
 
 interface SecretOptions {
@@ -29,33 +27,14 @@ export async function keygen(call: Call<SecretOptions>): Promise<void> {
   const { io, out, options } = call
   const workspace = await workspaceOf(call)
   if (options.key === undefined) throw new MusterError('USAGE', 'say where the key shall go: --key FILE')
-  const file = resolve(io.cwd, options.key)
-  const parent = await realpath(dirname(file)).catch(() => undefined)
-  if (parent === undefined) throw new MusterError('USAGE', `there is no directory ${dirname(file)}`)
-  if (`${parent}${sep}`.startsWith(`${workspace.repo.dir}${sep}`))
-    throw new MusterError('USAGE', `${options.key} is inside the repository: keep keys out of git`, {
-      hint: 'choose another place, such as /etc/muster/age.key',
-    })
   const key = await generateKey()
-  const handle = await open(file, 'wx', 0o600).catch((error: unknown) => {
-    throw new MusterError('USAGE', `${options.key} exists already or cannot be written`, {
-      cause: error,
-      hint: 'choose another file; keys are never overwritten',
-    })
-  })
-  try {
-    await handle.writeFile(`# public key: ${key.recipient}\n${key.identity}\n`)
-    await handle.sync()
-  } finally {
-    await handle.close()
-  }
-  const edit = (site: Site): Map<string, YamlEdit[]> =>
-    new Map([
-      ['site.yaml', [{ op: 'set', path: ['secrets', 'recipients'], value: [...site.recipients, key.recipient] }]],
-    ])
-  await workspace.change(edit, options.message ?? 'Add a recipient of secrets').catch(async (error: unknown) => {
-    await rm(file, { force: true })
-    throw error
+  const content = `# public key: ${key.recipient}\n${key.identity}\n`
+  const file = await writeKeyFile(io, options.key, content, workspace, {
+    edit: site =>
+      new Map([
+        ['site.yaml', [{ op: 'set', path: ['secrets', 'recipients'], value: [...site.recipients, key.recipient] }]],
+      ]),
+    message: options.message ?? 'Add a recipient of secrets',
   })
   await out.result({ key: file, recipient: key.recipient }, () => [
     `key written to ${options.key}, readable by you alone: keep a copy in a safe place`,

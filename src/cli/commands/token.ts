@@ -1,3 +1,4 @@
+import { parseDuration } from '../../lib/duration.ts'
 import { MusterError } from '../../lib/errors.ts'
 import { connect } from '../connect.ts'
 import type { Call } from '../define.ts'
@@ -13,7 +14,6 @@ interface Token {
 }
 
 const LONGEST = 366 * 86_400
-const UNITS: Readonly<Record<string, number>> = { m: 60, h: 3600, d: 86_400 }
 
 export async function create({
   io,
@@ -21,9 +21,9 @@ export async function create({
   args: [name = ''],
   options,
 }: Call<{ role: string; expires: string }>): Promise<void> {
-  const [, amount, unit = ''] = /^(\d+)([mhd])$/.exec(options.expires) ?? []
-  if (amount === undefined) throw new MusterError('USAGE', `${options.expires} is not a duration such as 12h or 90d`)
-  const seconds = Number(amount) * (UNITS[unit] ?? 1)
+  const time = parseDuration(options.expires)
+  if (time === undefined) throw new MusterError('USAGE', `${options.expires} is not a duration such as 12h or 90d`)
+  const seconds = time / 1000
   if (seconds < 60 || seconds > LONGEST)
     throw new MusterError('USAGE', `a token is valid for 1m to 366d, not for ${options.expires}`)
   const body = { name, role: options.role, seconds }

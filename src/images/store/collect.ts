@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { MusterError, messageOf } from '../../lib/errors.ts'
 import { isErrno } from '../../state/files.ts'
 import type { Digest, Manifest } from '../manifest.ts'
+import type { About } from './about.ts'
 import { blobsOf } from './contents.ts'
 import type { Blob } from './disk.ts'
 import { isAlive } from './owner.ts'
@@ -36,6 +37,7 @@ interface Images {
   readonly dir: string
   list(): Promise<readonly ImageName[]>
   manifest(digest: Digest): Promise<Manifest>
+  about(digest: Digest): Promise<About>
 }
 
 const HOUR = 3_600_000
@@ -73,6 +75,8 @@ async function mark(images: Images, roots: Roots): Promise<Set<string>> {
   const needed = new Set<string>()
   const add = async (digest: Digest): Promise<void> => {
     for (const sha256 of blobsOf(digest, await images.manifest(digest))) needed.add(sha256)
+    const { report } = await images.about(digest)
+    if (report !== undefined) needed.add(report.sha256)
   }
   for (const image of await images.list()) {
     // Without its manifest nobody knows what belongs to it, and it must not lose that.

@@ -5,6 +5,7 @@ import { makeDirectory } from '../../lib/dirs.ts'
 import { MusterError, messageOf } from '../../lib/errors.ts'
 import { createPrivate, isErrno } from '../../state/files.ts'
 import { type Digest, Manifest, manifestText } from '../manifest.ts'
+import { type About, AboutFiles } from './about.ts'
 import { BlobStore } from './blobs.ts'
 import { type Collected, type CollectOptions, type Roots, collect } from './collect.ts'
 import { blobsOf, hexOf, parseManifest } from './contents.ts'
@@ -50,17 +51,20 @@ export async function peekImageStore(dir: string): Promise<ImageStore> {
  *
  *     blobs/sha256/ab/abcd…  content that never changes
  *     names/NAME.json        the images of that name, newest first
+ *     about/abcd….json       signatures and test report of an image
  *     tmp/                   what is being written
  *     lock                   held while an image is published or removed, and while cleaning up
  */
 export class ImageStore extends BlobStore {
   readonly #names: Names
+  readonly #about: AboutFiles
   readonly #now: () => Date
 
   /** Of a directory that is prepared, or only read: see `openImageStore` and `peekImageStore`. */
   constructor(dir: string, now: () => Date) {
     super(dir)
     this.#names = new Names(join(dir, 'names'))
+    this.#about = new AboutFiles(join(dir, 'about'))
     this.#now = now
   }
 
@@ -125,6 +129,23 @@ export class ImageStore extends BlobStore {
       await rm(temporary, { force: true })
       throw explainDisk(error, this.dir)
     }
+  }
+
+  /** What became known of an image after it was built. */
+  about(digest: Digest): Promise<About> {
+    return this.#about.read(digest)
+  }
+
+  /** Adds to what is known of an image that is here. */
+  describe(digest: Digest, change: (about: About) => About): Promise<About> {
+    return this.lock.run(async () => {
+      await this.manifest(digest)
+      const about = change(await this.#about.read(digest))
+      await this.#about.write(digest, about, this.temporary()).catch((error: unknown) => {
+        throw explainDisk(error, this.dir)
+      })
+      return about
+    })
   }
 
   /** Takes an image off the list of its name. Its content goes with the next `gc`. */
