@@ -3,7 +3,9 @@ import { type FSWatcher, watch } from 'node:fs'
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { CHANNEL, type Move, channelsIn } from '../images/channels.ts'
+import type { Digest } from '../images/manifest.ts'
 import type { ImageStore } from '../images/store/store.ts'
+import { placesToPass } from '../images/tests/kept.ts'
 import { SETTINGS, SiteSettings } from '../site/settings.ts'
 import type { Store } from '../state/store.ts'
 import { PLACE, Place } from '../nodes/places.ts'
@@ -29,7 +31,7 @@ export class ViewCompiler implements AsyncDisposable {
   readonly #manifests = new Map<string, BootImage>()
   readonly #listeners = new Set<(index: ViewIndex) => void>()
   #index: ViewIndex | undefined
-  #watcher: FSWatcher | undefined
+  #watchers: readonly FSWatcher[] = []
   #timer: NodeJS.Timeout | undefined
   #compiling: Promise<void> = Promise.resolve()
   #watching: Promise<void> | undefined
@@ -45,8 +47,8 @@ export class ViewCompiler implements AsyncDisposable {
     const revision = await store.revision()
     await compiler.refresh()
     compiler.#watching = compiler.#follow(revision)
-    // Builds publish without asking a server.
-    compiler.#watcher = watch(join(images.dir, 'names'), () => compiler.#soon())
+    // Builds and tests publish without asking a server.
+    compiler.#watchers = ['names', 'about'].map(folder => watch(join(images.dir, folder), () => compiler.#soon()))
     return compiler
   }
 
@@ -121,29 +123,45 @@ export class ViewCompiler implements AsyncDisposable {
     return nodes
   }
 
-  /** NAME@sha256:… is that one, NAME@CHANNEL what the channel points to; before it ever did, the newest of the name. */
+  /**
+   * NAME@sha256:… is that one, NAME@CHANNEL what the channel points to; NAME, and a channel that never pointed to anything,
+   * the newest that has passed its tests. Where none has, the newest, so that it can be said what is wrong with it.
+   */
   async #image(reference: string, promoted: Move | undefined): Promise<BootImage | undefined> {
     const [name = '', at] = reference.split('@')
     try {
       const pinned = at?.startsWith('sha256:') === true ? at : promoted?.digest
-      const digest = pinned ?? (await this.#images.latest(name))?.digest
-      if (digest === undefined) return undefined
-      let image = this.#manifests.get(digest)
-      if (image === undefined) {
-        image = bootImage(digest, await this.#images.manifest(digest as `sha256:${string}`))
-        this.#manifests.set(digest, image)
+      if (pinned !== undefined) {
+        const image = await this.#bootImage(pinned as Digest)
+        return promoted === undefined ? image : { ...image, promoted: { at: promoted.at, by: promoted.by } }
       }
-      return promoted === undefined ? image : { ...image, promoted: { at: promoted.at, by: promoted.by } }
+      const images = await this.#images.images(name)
+      for (const { digest } of images) {
+        const image = await this.#bootImage(digest)
+        if (image.untested === undefined) return image
+      }
+      return images[0] && (await this.#bootImage(images[0].digest))
     } catch (error) {
       this.#logger.warn({ err: error, image: reference }, 'image cannot be used')
       return undefined
     }
   }
 
+  async #bootImage(digest: Digest): Promise<BootImage> {
+    const known = this.#manifests.get(digest)
+    if (known !== undefined) return known
+    const manifest = await this.#images.manifest(digest)
+    const image = bootImage(digest, manifest)
+    const untested = await placesToPass(this.#images, digest, manifest)
+    if (untested.length > 0) return { ...image, untested }
+    this.#manifests.set(digest, image)
+    return image
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stop.abort()
     clearTimeout(this.#timer)
-    this.#watcher?.close()
+    for (const watcher of this.#watchers) watcher.close()
     await this.#watching
     await this.#compiling
   }

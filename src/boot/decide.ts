@@ -47,6 +47,11 @@ export function decideNode(index: ViewIndex, node: BootNode, machine?: KnownMach
         : `build it: muster image build ${name}`,
     )
   because.push(whichImage(node.image, channel, image))
+  if (image.untested !== undefined)
+    return refuse(
+      `image ${image.name} has not passed its tests in ${image.untested.join(', ')}`,
+      `muster image test ${image.name}`,
+    )
   const { form } = node
   const lacking = missingFor(image, form)
   if (lacking !== undefined)

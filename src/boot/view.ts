@@ -14,6 +14,8 @@ export const BootImage = z.strictObject({
   arch: z.enum(['amd64', 'arm64']),
   /** When and by whom the channel was moved to it. */
   promoted: z.strictObject({ at: z.string(), by: z.string() }).optional(),
+  /** Where it has not passed its tests. */
+  untested: z.array(z.enum(['root', 'container', 'vm'])).optional(),
   kernelVersion: z.string().optional(),
   kernel: Blob.optional(),
   initrd: Blob.optional(),

@@ -47,6 +47,36 @@ export const image: CommandSpec = {
       stopsItself: true,
     },
     {
+      name: 'test',
+      about: 'Run the tests of an image, and keep their report with it',
+      details:
+        'Tests are files of images/NAME/tests, in the format of goss; `where:` in a file says where its tests need to run: root (the ' +
+        'plain tree), container (booted by systemd-nspawn) or vm. NAME is built first; what has not changed is not done again.',
+      args: [{ name: '<image>', about: 'NAME, or NAME@sha256:… for one that is there', completes: 'recipes' }],
+      options: [
+        data,
+        { flags: '--place <places>', about: 'only there: root, container, vm, separated by commas' },
+        { flags: '--only <text>', about: 'only tests whose name contains this; nothing is kept of such a run' },
+        { flags: '--junit <file>', about: 'write the report as JUnit XML too', completes: 'files' },
+        { flags: '--watch', about: 'run again what a change of recipe or tests concerns, until interrupted' },
+      ],
+      examples: [
+        'muster image test compute',
+        'muster image test compute --only sshd --watch',
+        'muster image test compute --place root,container --junit tests.xml',
+      ],
+      action: async () => (await import('./commands/image-test.ts')).test,
+      stopsItself: true,
+    },
+    {
+      name: 'report',
+      about: 'Show the test report that is kept with an image',
+      args: [reference],
+      options: [data, { flags: '--junit <file>', about: 'write the report as JUnit XML too', completes: 'files' }],
+      examples: ['muster image report compute'],
+      action: async () => (await import('./commands/image-test.ts')).report,
+    },
+    {
       name: 'ls',
       about: 'List images, newest first',
       args: [{ name: '[name]', about: 'only those of this name', completes: 'images' }],

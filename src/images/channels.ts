@@ -9,6 +9,7 @@ import { Digest, type Manifest } from './manifest.ts'
 import type { About } from './store/about.ts'
 import { type ImageName, shortName } from './store/reference.ts'
 import type { ImageStore } from './store/store.ts'
+import { placesToPass, readReport } from './tests/kept.ts'
 import { judgeSignatures } from './trust/signatures.ts'
 
 /** Where channels are kept in the store: channel/NAME/CHANNEL. */
@@ -111,7 +112,7 @@ export class Channels {
     return this.#move(who, name, channel, move)
   }
 
-  /** Whether what somebody says of an image can be believed: signatures of keys the site knows, that fit. */
+  /** Whether what somebody says of an image can be believed: signatures of keys the site knows, a report about it. */
   async accept(image: ImageName, manifest: Manifest, about: About): Promise<void> {
     const { trust } = await this.#rules()
     const bad = judgeSignatures(manifest, about.signatures, trust).flatMap(one => (one.isGood ? [] : [one.why]))
@@ -119,6 +120,9 @@ export class Channels {
       throw new MusterError('IMAGE_UNTRUSTED', `signatures of ${shortName(image)} are not accepted: ${bad[0]}`, {
         details: bad,
       })
+    const { report } = about
+    if (report !== undefined && (await readReport(this.#images, image.digest, report)) === undefined)
+      throw new MusterError('REQUEST_INVALID', `${report.sha256} is no test report of ${shortName(image)}`)
   }
 
   /** Nodes that follow it keep what they run; its images are nobody's any more. */
@@ -179,6 +183,9 @@ export class Channels {
     const lacking: string[] = []
     const untrusted = unsigned(manifest, await this.#images.about(image.digest), rules, channel)
     if (untrusted !== undefined) lacking.push(untrusted)
+    const untested = await placesToPass(this.#images, image.digest, manifest, rule.tests)
+    if (untested.length > 0)
+      lacking.push(`its tests have not passed in: ${untested.join(', ')} (muster image test ${image.name})`)
     const most = rule.size === undefined ? undefined : parseSize(rule.size)
     if (most !== undefined && manifest.size > most)
       lacking.push(`its root has ${humanSize(manifest.size)}, and ${channel} takes ${humanSize(most)} at most`)

@@ -70,6 +70,13 @@ export const Manifest = z.strictObject({
     })
     .optional()
     .describe('The kernel it boots with.'),
+  tests: z
+    .strictObject({
+      digest: Digest.describe('Digest of the folder of tests.'),
+      places: z.array(z.enum(['root', 'container', 'vm'])).describe('Where they have to pass.'),
+    })
+    .optional()
+    .describe('What it must pass before it may reach a node.'),
   size: z.int().min(0).describe('Bytes of all files in the root.'),
   artefacts: z.array(Artefact).describe('Everything it is made of.'),
 })

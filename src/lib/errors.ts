@@ -29,6 +29,8 @@ export const catalogue = {
   IMAGE_INCOMPLETE: [409, 'send the missing artefacts first'],
   IMAGE_DAMAGED: [500, 'build or pull it again; muster image verify says what is wrong'],
   IMAGE_TOO_LARGE: [422, 'take something out: prune, fewer packages; or raise limits.size in the recipe'],
+  TESTS_MISSING: [409, 'tests are files of images/NAME/tests in the site'],
+  TESTS_FAILED: [422, 'see what was expected and what was found above'],
   IMAGE_UNTRUSTED: [409, 'sign it with a key the site trusts: muster image sign'],
   CHANNEL_UNKNOWN: [404, 'list the channels with: muster image channels'],
   CHANNEL_REFUSED: [409, 'see what it lacks above; what the channel points to is unchanged'],

@@ -65,6 +65,8 @@ const OTHERS = [
   'lab log',
   'lab simulate',
   'image build',
+  'image test',
+  'image report',
   'image show',
   'image log',
   'image diff',

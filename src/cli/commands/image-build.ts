@@ -31,7 +31,7 @@ import { Progress } from '../progress.ts'
 const ARCHITECTURES: Readonly<Record<string, 'amd64' | 'arm64'>> = { x64: 'amd64', arm64: 'arm64' }
 const thisMachine = (): 'amd64' | 'arm64' => ARCHITECTURES[machineArch] ?? 'amd64'
 
-interface BuildFlags extends DataOption {
+export interface BuildFlags extends DataOption {
   readonly update?: boolean
   readonly locked?: boolean
   readonly shellOnFailure?: boolean
@@ -52,12 +52,7 @@ export async function build(call: Call<BuildFlags>): Promise<void> {
   const results: unknown[] = []
   for (const name of names) {
     const started = performance.now()
-    const log = await openBuildLog(store.dir, name)
-    const built = await buildOne(call, name, { dir, site, store, log }).catch(async (error: unknown) => {
-      await log.close()
-      throw error
-    })
-    await log.close(built.isUnchanged ? 'nothing done' : built.digest)
+    const built = await buildOne(call, name, { dir, site, store })
     const seconds = (performance.now() - started) / 1000
     results.push({ ...built, seconds })
     if (out.isForPeople) for (const line of await summary(store, built, seconds)) out.line(line)
@@ -69,13 +64,24 @@ interface BuildPlace {
   readonly dir: string
   readonly site: Awaited<ReturnType<typeof openSite>>
   readonly store: ImageStore
-  readonly log: BuildLog
 }
 
-async function buildOne(
+/** One image of the site, with progress on the terminal and its log kept. */
+export async function buildOne(call: Call<BuildFlags>, name: string, place: BuildPlace): Promise<BuiltImage> {
+  const log = await openBuildLog(place.store.dir, name)
+  const built = await buildLogged(call, name, place, log).catch(async (error: unknown) => {
+    await log.close()
+    throw error
+  })
+  await log.close(built.isUnchanged ? 'nothing done' : built.digest)
+  return built
+}
+
+async function buildLogged(
   { io, options }: Call<BuildFlags>,
   name: string,
-  { dir, site, store, log }: BuildPlace,
+  { dir, site, store }: BuildPlace,
+  log: BuildLog,
 ): Promise<BuiltImage> {
   using progress = new Progress(io, chunk => log.write(chunk))
   const [built] = await buildImages([name], {

@@ -30,6 +30,7 @@ import { wholeNumber } from '../numbers.ts'
 import { Output, plural, table } from '../output.ts'
 import { BootDisplay } from '../boot-display.ts'
 import { build } from './image-build.ts'
+import { mustPass } from './image-test.ts'
 
 interface DirOption {
   readonly dir?: string
@@ -137,6 +138,7 @@ async function provideImages(
   // What is built on the way is no part of the result.
   const aside = new Output({ ...call.io, stdout: call.io.stderr }, 'table')
   await build({ ...call, out: aside, args: [], rest: cast.images, options: { ...call.options, site, data } })
+  for (const name of cast.images) await mustPass(call.io, store, site, name)
   const [first = ''] = cast.images
   const { manifest } = await store.resolve(first)
   const kernel = manifest.artefacts.find(artefact => artefact.type === 'kernel')

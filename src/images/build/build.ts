@@ -5,6 +5,7 @@ import { LayerCache } from '../layers/cache.ts'
 import type { Digest, Manifest } from '../manifest.ts'
 import { siteModules } from '../modules/site.ts'
 import type { ImageStore } from '../store/store.ts'
+import { readTests } from '../tests/definitions.ts'
 import { assembleImage } from './assemble.ts'
 import { PackageCache } from './fetch.ts'
 import { initramfsKey } from './initramfs.ts'
@@ -108,6 +109,7 @@ class ImageBuild {
   async run(): Promise<BuiltImage> {
     const plan = this.#plan
     const { store, siteDir } = this.#options
+    const tests = await testsOf(siteDir, plan.name)
     const lockFiles = await writeLocks(plan)
     const source = await sourceOf(siteDir, plan.paths)
     const inputs = await inputsOf(plan, source)
@@ -116,11 +118,14 @@ class ImageBuild {
     const same = images.find(image => image.inputs === inputs)
     const common = { name: plan.name, ...(previous && { previous }), ...(lockFiles && { lockFile: plan.lockFile }) }
     if (same !== undefined && (await isWhole(store, same.digest))) {
-      const manifest = await store.manifest(same.digest)
-      if (same !== images[0]) await store.publish(manifest)
-      return { ...common, digest: same.digest, manifest, isUnchanged: true }
+      const { tests: before, ...rest } = await store.manifest(same.digest)
+      // With other tests it is another image, of the same bytes.
+      const manifest = { ...rest, ...tests }
+      const isNewest = same === images[0] && before?.digest === tests.tests?.digest
+      const digest = isNewest ? same.digest : await store.publish(manifest)
+      return { ...common, digest, manifest, isUnchanged: true }
     }
-    const manifest = await this.#make(inputs, source)
+    const manifest = { ...(await this.#make(inputs, source)), ...tests }
     const digest = await store.publish(manifest)
     return { ...common, digest, manifest, isUnchanged: digest === previous }
   }
@@ -153,6 +158,13 @@ class ImageBuild {
     }
     return found
   }
+}
+
+/** What it must pass before it may reach a node. */
+async function testsOf(siteDir: string, name: string): Promise<Pick<Manifest, 'tests'>> {
+  const at = `images/${name}/tests`
+  const { digest, places } = await readTests(join(siteDir, at), at)
+  return digest === undefined ? {} : { tests: { digest, places: [...places] } }
 }
 
 /** Everything that decides the bytes of an image. */

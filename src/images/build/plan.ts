@@ -78,6 +78,8 @@ function pathsOf(name: string, recipe: Recipe, usesVars: boolean): string[] {
   const hasPlays = recipe.steps.some(step => step.ansible !== undefined)
   return [
     `images/${name}`,
+    // They change nothing in the image.
+    `!images/${name}/tests`,
     ...(usesVars ? ['site.yaml', 'groups'] : []),
     ...(hasModules ? ['modules', 'site.yaml'] : []),
     ...(hasPlays ? ['ansible'] : []),

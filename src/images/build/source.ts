@@ -8,11 +8,13 @@ export interface Source {
   readonly time: string
 }
 
-/** Undefined where the site is not in git, or nothing of this was ever committed. */
+/** Undefined where the site is not in git, or nothing of this was ever committed. `!PATH` is left out. */
 export async function sourceOf(siteDir: string, paths: readonly string[]): Promise<Source | undefined> {
   const repo = await openRepository(siteDir).catch(() => undefined)
   if (repo === undefined || (await resolveCommit(repo, 'HEAD')) === undefined) return undefined
-  const full = paths.map(path => `${repo.prefix}${path}`)
+  const full = paths.map(path =>
+    path.startsWith('!') ? `:(exclude)${repo.prefix}${path.slice(1)}` : `${repo.prefix}${path}`,
+  )
   const [log, status, head] = await Promise.all([
     git(repo.dir, ['log', '-1', '--format=%H%x00%ct', '--', ...full]),
     git(repo.dir, ['status', '--porcelain', '-z', '--untracked-files=all', '--', ...full]),

@@ -1,7 +1,6 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { makeDirectory } from '../../lib/dirs.ts'
 import { MusterError, messageOf } from '../../lib/errors.ts'
 import { isErrno } from '../../state/files.ts'
 import { Artefact, type Digest } from '../manifest.ts'
@@ -56,7 +55,6 @@ export class AboutFiles {
 
   /** The temporary file must be on the same disk. */
   async write(digest: Digest, about: About, temporary: string): Promise<void> {
-    await makeDirectory(this.#dir, 0o700)
     await writeFile(temporary, `${JSON.stringify(About.parse(about), null, 2)}\n`, { flag: 'wx', mode: 0o600 })
     await seal(temporary, 0o600)
     await moveInto(temporary, this.#fileOf(digest))

@@ -27,7 +27,7 @@ const MANIFEST_LIMIT = 4 * 2 ** 20
 export async function openImageStore(dir: string, now: () => Date = () => new Date()): Promise<ImageStore> {
   try {
     await makeDirectory(dir, 0o700)
-    for (const below of ['blobs/sha256', 'names', 'tmp']) await makeDirectory(join(dir, below), 0o700)
+    for (const below of ['blobs/sha256', 'names', 'about', 'tmp']) await makeDirectory(join(dir, below), 0o700)
     await createPrivate(join(dir, 'lock'))
   } catch (error) {
     throw new MusterError('FILE_UNWRITABLE', `images cannot be kept in ${dir}: ${messageOf(error)}`, {
