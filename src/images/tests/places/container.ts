@@ -69,12 +69,19 @@ class Commands {
     this.#running.add(result)
     try {
       const found = await result
-      // An exit code may be that of a command that was torn away with the container, or could not get in.
-      if (found.exitCode !== 0 && !(await isAlive(this.#container.pid))) throw this.#container.trouble('has ended')
+      if (found.exitCode !== 0) await this.#mustBeAlive()
       return found
+    } catch (error) {
+      if (!this.#signal.aborted) await this.#mustBeAlive()
+      throw error
     } finally {
       this.#running.delete(result)
     }
+  }
+
+  /** A command may have been torn away with the container, or could not get in: no answer of its own. */
+  async #mustBeAlive(): Promise<void> {
+    if (!(await isAlive(this.#container.pid))) throw this.#container.trouble('has ended')
   }
 
   async settled(): Promise<void> {
