@@ -87,6 +87,6 @@ function openPlace(
   signal: AbortSignal,
 ): Promise<OpenSubject> {
   if (place === 'root') return openRoot(tree, { work, signal, tests })
-  if (place === 'container') return openContainer(tree, { work, signal })
+  if (place === 'container') return openContainer(tree, { work, signal, tests })
   throw new MusterError('TESTS_MISSING', 'this version cannot run tests in a virtual machine yet', { hint: '' })
 }
