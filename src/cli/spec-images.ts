@@ -20,6 +20,15 @@ const signingKey: OptionSpec = {
   about: 'private key to sign with (MUSTER_SIGNING_KEY)',
   completes: 'files',
 }
+const signingCommand: OptionSpec = {
+  flags: '--signing-command <command>',
+  about: 'program that signs (MUSTER_SIGNING_COMMAND)',
+}
+const publicKey: OptionSpec = {
+  flags: '--public <key>',
+  about: 'public half of what the command signs with (MUSTER_SIGNING_PUBLIC)',
+}
+const locked: OptionSpec = { flags: '--locked', about: 'fail when the lock does not say everything, as CI should' }
 
 export const image: CommandSpec = {
   name: 'image',
@@ -35,7 +44,7 @@ export const image: CommandSpec = {
       options: [
         data,
         { flags: '--update', about: 'take the newest package versions and write the lock anew' },
-        { flags: '--locked', about: 'fail when the lock does not say everything, as CI should' },
+        locked,
         { flags: '--shell-on-failure', about: 'open a shell in the root when a stage fails' },
       ],
       examples: [
@@ -218,12 +227,7 @@ export const image: CommandSpec = {
         'The signature is of the manifest, which names everything else by digest. A signing command gets the manifest on its ' +
         'standard input and prints the signature: for keys in an HSM, or in the secrets of a CI system.',
       args: [reference],
-      options: [
-        data,
-        signingKey,
-        { flags: '--signing-command <command>', about: 'program that signs (MUSTER_SIGNING_COMMAND)' },
-        { flags: '--public <key>', about: 'public half of what the command signs with (MUSTER_SIGNING_PUBLIC)' },
-      ],
+      options: [data, signingKey, signingCommand, publicKey],
       examples: [
         'muster image sign compute --signing-key /etc/muster/ci.pem',
         "muster image sign compute --signing-command 'hsm-sign ci' --public ed25519:…",
@@ -291,6 +295,42 @@ export const image: CommandSpec = {
       options: [data],
       examples: ['muster image pull compute https://muster.example:7171'],
       action: async () => (await import('./commands/image-transfer.ts')).pull,
+    },
+  ],
+}
+
+/** `muster ci …`: what CI systems call. */
+export const ci: CommandSpec = {
+  name: 'ci',
+  about: 'Continuous integration: from a commit to a channel in one command',
+  commands: [
+    {
+      name: 'run',
+      about: 'Check the site, then build, test, sign, push and promote its images',
+      details:
+        'Signs where a key is given, pushes and promotes where a server is (--server, MUSTER_SERVER). The channel is that of the branch: dev for ' +
+        'the main one, its own name for any other. What fails stops that image; the exit status is then 1.',
+      args: [{ name: '[names...]', about: 'images of the site; all of them unless given', completes: 'recipes' }],
+      options: [
+        data,
+        locked,
+        signingKey,
+        signingCommand,
+        publicKey,
+        { flags: '--channel <name>', about: 'promote to this one, whatever the branch' },
+        { flags: '--summary <file>', about: 'write tests, package changes and sizes as Markdown', completes: 'files' },
+      ],
+      examples: ['muster ci run --locked --summary summary.md', 'muster ci run compute --channel staging --json'],
+      action: async () => (await import('./commands/ci.ts')).run,
+      stopsItself: true,
+    },
+    {
+      name: 'init',
+      about: 'Write the pipeline file of a CI system that calls muster ci run',
+      args: [{ name: '<system>', about: 'which CI system', choices: ['gitlab', 'github'] }],
+      options: [{ flags: '--force', about: 'over one that is there' }],
+      examples: ['muster ci init gitlab'],
+      action: async () => (await import('./commands/ci.ts')).init,
     },
   ],
 }

@@ -1,6 +1,6 @@
 import type { CommandSpec, OptionSpec } from './define.ts'
 import { boot, discover, timeline } from './spec-boot.ts'
-import { image, key, module } from './spec-images.ts'
+import { ci, image, key, module } from './spec-images.ts'
 import { lab } from './spec-lab.ts'
 
 /** Every command of `muster`: from this table come the parser, --help, completion, the man page and the reference. */
@@ -436,6 +436,7 @@ export const commands: readonly CommandSpec[] = [
   discover,
   group,
   image,
+  ci,
   key,
   module,
   secret,

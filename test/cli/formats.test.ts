@@ -64,6 +64,8 @@ const OTHERS = [
   'lab power',
   'lab log',
   'lab simulate',
+  'ci run',
+  'ci init',
   'image build',
   'image test',
   'image report',

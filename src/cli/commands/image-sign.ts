@@ -1,4 +1,6 @@
 import { mergeAbout } from '../../images/store/about.ts'
+import type { ImageName } from '../../images/store/reference.ts'
+import type { ImageStore } from '../../images/store/store.ts'
 import { manifestText } from '../../images/manifest.ts'
 import { isSignedBy, keyId, parsePrivateKey, parsePublicKey, publicText, signBytes } from '../../images/trust/keys.ts'
 import { MusterError } from '../../lib/errors.ts'
@@ -8,19 +10,34 @@ import { type DataOption, imageStore, shortDigest } from '../images.ts'
 import type { Io } from '../io.ts'
 import { readPrivateFile } from '../keys.ts'
 
-interface SignOptions extends DataOption {
+export interface SignOptions extends DataOption {
   readonly signingKey?: string
   readonly signingCommand?: string
   readonly public?: string
 }
 
 export async function sign({ io, out, args: [reference = ''], options }: Call<SignOptions>): Promise<void> {
-  const store = await imageStore(io, options)
+  const made = await signImage(io, await imageStore(io, options), reference, options)
+  await out.result(made, () => [`${made.name} ${shortDigest(made.digest)} signed by ${made.key}`])
+}
+
+/** Whether somebody was named who signs. */
+export const canSign = ({ env }: Io, options: SignOptions): boolean =>
+  [options.signingKey, options.signingCommand, env['MUSTER_SIGNING_KEY'], env['MUSTER_SIGNING_COMMAND']].some(
+    one => one !== undefined,
+  )
+
+export async function signImage(
+  io: Io,
+  store: ImageStore,
+  reference: string,
+  options: SignOptions,
+): Promise<ImageName & Made> {
   const { name, digest, manifest } = await store.resolve(reference)
   const made = await signatureOf(io, Buffer.from(manifestText(manifest)), options)
   const seen = new Date().toISOString()
   await store.describe(digest, known => mergeAbout(known, { signatures: [{ ...made, seen }] }))
-  await out.result({ name, digest, ...made }, () => [`${name} ${shortDigest(digest)} signed by ${made.key}`])
+  return { name, digest, ...made }
 }
 
 interface Made {
