@@ -3,9 +3,11 @@ import { type FSWatcher, watch } from 'node:fs'
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { CHANNEL, type Move, channelsIn } from '../images/channels.ts'
-import type { Digest } from '../images/manifest.ts'
+import type { Digest, Manifest } from '../images/manifest.ts'
 import type { ImageStore } from '../images/store/store.ts'
 import { placesToPass } from '../images/tests/kept.ts'
+import { whyUntrusted } from '../images/trust/signatures.ts'
+import type { Trust } from '../site/schema.ts'
 import { SETTINGS, SiteSettings } from '../site/settings.ts'
 import type { Store } from '../state/store.ts'
 import { PLACE, Place } from '../nodes/places.ts'
@@ -28,7 +30,7 @@ export class ViewCompiler implements AsyncDisposable {
   readonly #logger: Logger
   readonly #stop = new AbortController()
   readonly #nodes = new Map<string, { readonly revision: number; readonly node: BootNode }>()
-  readonly #manifests = new Map<string, BootImage>()
+  readonly #manifests = new Map<string, Manifest>()
   readonly #listeners = new Set<(index: ViewIndex) => void>()
   #index: ViewIndex | undefined
   #watchers: readonly FSWatcher[] = []
@@ -94,7 +96,7 @@ export class ViewCompiler implements AsyncDisposable {
     const channels = channelsIn(await this.#store.list(CHANNEL))
     const promoted = new Map(channels.map(({ name, channel, moves }) => [`${name}@${channel}`, moves[0]]))
     for (const reference of [...references].sort()) {
-      const image = await this.#image(reference, promoted.get(reference))
+      const image = await this.#image(reference, promoted.get(reference), settings.trust)
       if (image !== undefined) images[reference] = image
     }
     const places: Record<string, string> = {}
@@ -125,37 +127,38 @@ export class ViewCompiler implements AsyncDisposable {
 
   /**
    * NAME@sha256:… is that one, NAME@CHANNEL what the channel points to; NAME, and a channel that never pointed to anything,
-   * the newest that has passed its tests. Where none has, the newest, so that it can be said what is wrong with it.
+   * the newest that may be booted. Where none may, the newest, so that it can be said what is wrong with it.
    */
-  async #image(reference: string, promoted: Move | undefined): Promise<BootImage | undefined> {
+  async #image(reference: string, promoted: Move | undefined, trust: Trust): Promise<BootImage | undefined> {
     const [name = '', at] = reference.split('@')
     try {
       const pinned = at?.startsWith('sha256:') === true ? at : promoted?.digest
       if (pinned !== undefined) {
-        const image = await this.#bootImage(pinned as Digest)
+        const image = await this.#bootImage(pinned as Digest, trust)
         return promoted === undefined ? image : { ...image, promoted: { at: promoted.at, by: promoted.by } }
       }
       const images = await this.#images.images(name)
       for (const { digest } of images) {
-        const image = await this.#bootImage(digest)
-        if (image.untested === undefined) return image
+        const image = await this.#bootImage(digest, trust)
+        if (image.untested === undefined && image.untrusted === undefined) return image
       }
-      return images[0] && (await this.#bootImage(images[0].digest))
+      return images[0] && (await this.#bootImage(images[0].digest, trust))
     } catch (error) {
       this.#logger.warn({ err: error, image: reference }, 'image cannot be used')
       return undefined
     }
   }
 
-  async #bootImage(digest: Digest): Promise<BootImage> {
-    const known = this.#manifests.get(digest)
-    if (known !== undefined) return known
-    const manifest = await this.#images.manifest(digest)
-    const image = bootImage(digest, manifest)
+  async #bootImage(digest: Digest, trust: Trust): Promise<BootImage> {
+    const manifest = this.#manifests.get(digest) ?? (await this.#images.manifest(digest))
+    this.#manifests.set(digest, manifest)
     const untested = await placesToPass(this.#images, digest, manifest)
-    if (untested.length > 0) return { ...image, untested }
-    this.#manifests.set(digest, image)
-    return image
+    const untrusted = whyUntrusted(manifest, (await this.#images.about(digest)).signatures, trust)
+    return {
+      ...bootImage(digest, manifest),
+      ...(untested.length > 0 && { untested }),
+      ...(untrusted !== undefined && { untrusted }),
+    }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -71,6 +71,18 @@ describe('a node is given', () => {
 describe('a node is refused', () => {
   it.for<[what: string, decision: Decision, problem: string, hint: string]>([
     [
+      'that nobody signed',
+      given({}, { images: { compute: { ...COMPUTE, untrusted: 'nobody has signed it' } } }),
+      'image compute is not to be trusted: nobody has signed it',
+      'sign it with a key of trust.keys: muster image sign compute',
+    ],
+    [
+      'that has not passed its tests',
+      given({}, { images: { compute: { ...COMPUTE, untested: ['root', 'container'] } } }),
+      'image compute has not passed its tests in root, container',
+      'muster image test compute',
+    ],
+    [
       'without an image',
       given({ image: undefined }),
       'n1 has no image to boot',

@@ -47,11 +47,8 @@ export function decideNode(index: ViewIndex, node: BootNode, machine?: KnownMach
         : `build it: muster image build ${name}`,
     )
   because.push(whichImage(node.image, channel, image))
-  if (image.untested !== undefined)
-    return refuse(
-      `image ${image.name} has not passed its tests in ${image.untested.join(', ')}`,
-      `muster image test ${image.name}`,
-    )
+  const unproven = whyUnproven(image)
+  if (unproven !== undefined) return refuse(...unproven)
   const { form } = node
   const lacking = missingFor(image, form)
   if (lacking !== undefined)
@@ -78,6 +75,17 @@ function whichImage(reference: string, channel: string | undefined, image: BootI
   return `boot.image is ${reference}: ${image.digest}, promoted by ${by} at ${at}`
 }
 
+/** An image runs nowhere before it has shown what it must; the problem, and what helps. */
+function whyUnproven({ name, untrusted, untested }: BootImage): [problem: string, hint: string] | undefined {
+  if (untrusted !== undefined)
+    return [
+      `image ${name} is not to be trusted: ${untrusted}`,
+      `sign it with a key of trust.keys: muster image sign ${name}`,
+    ]
+  if (untested === undefined) return undefined
+  return [`image ${name} has not passed its tests in ${untested.join(', ')}`, `muster image test ${name}`]
+}
+
 function missingFor(image: BootImage, form: 'squashfs' | 'cpio'): string | undefined {
   if (image.kernel === undefined) return 'kernel'
   if (form === 'cpio') return image.cpio === undefined ? 'cpio' : undefined
@@ -102,6 +110,8 @@ function decideStranger(index: ViewIndex, mac: string): Decision {
         ? 'name one in site.yaml: provision.discovery'
         : `build it: muster image build ${settings.discovery}`,
     )
+  const unproven = whyUnproven(image)
+  if (unproven !== undefined) return refuse(...unproven)
   return {
     kind: 'discover',
     image,

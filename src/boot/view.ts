@@ -16,6 +16,8 @@ export const BootImage = z.strictObject({
   promoted: z.strictObject({ at: z.string(), by: z.string() }).optional(),
   /** Where it has not passed its tests. */
   untested: z.array(z.enum(['root', 'container', 'vm'])).optional(),
+  /** Why its signature, or the lack of one, keeps it from nodes. */
+  untrusted: z.string().optional(),
   kernelVersion: z.string().optional(),
   kernel: Blob.optional(),
   initrd: Blob.optional(),

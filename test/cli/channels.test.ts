@@ -135,6 +135,8 @@ describe('an image', () => {
     expect(pushed.stderr).toMatch(/signatures of compute@sha256:\w+ are not accepted: the key ci was revoked on \d{4}-/)
     const promoted = await run(`image promote ${whole(1)} stable`)
     expect(promoted.stderr).toMatch(/stable wants a signature of ci; the key ci was revoked on/)
+    // What the channel points to since before is given to no node any more.
+    expect((await run('boot explain n001')).stdout).toMatch(/is not to be trusted: the key ci was revoked on/)
   })
 })
 

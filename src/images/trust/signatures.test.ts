@@ -3,7 +3,7 @@ import type { Trust } from '../../site/schema.ts'
 import { manifestText } from '../manifest.ts'
 import { makeManifest } from '../store/testing.ts'
 import { keyId, newPrivateKey, parsePrivateKey, publicText, signBytes } from './keys.ts'
-import { type Signature, judgeSignatures } from './signatures.ts'
+import { type Signature, judgeSignatures, whyUntrusted } from './signatures.ts'
 
 const MANIFEST = makeManifest('compute', [])
 const KEY = parsePrivateKey(newPrivateKey(), 'ci.pem')
@@ -43,5 +43,24 @@ describe('a signature', () => {
     expect(verdict(trusting({ until: '2026-02-28' }))).toBe(
       'the key ci had expired on 2026-02-28 when its signature came',
     )
+  })
+})
+
+describe('an image', () => {
+  it('of a site that names no keys needs no signature', () => {
+    expect(whyUntrusted(MANIFEST, [], { keys: {} })).toBeUndefined()
+  })
+
+  it('of a site that names some needs one of theirs', () => {
+    expect(whyUntrusted(MANIFEST, [], trusting())).toBe('nobody has signed it')
+    expect(whyUntrusted(MANIFEST, [SIGNATURE], trusting())).toBeUndefined()
+    expect(whyUntrusted(MANIFEST, [SIGNATURE], trusting({ revoked: '2026-04-01' }))).toBe(
+      'the key ci was revoked on 2026-04-01',
+    )
+  })
+
+  it('needs no more than one that is good', () => {
+    const other = { ...SIGNATURE, key: '0'.repeat(16) }
+    expect(whyUntrusted(MANIFEST, [other, SIGNATURE], trusting())).toBeUndefined()
   })
 })

@@ -42,3 +42,13 @@ export function judgeSignatures(manifest: Manifest, signatures: readonly Signatu
     return { signature, isGood: true, by: key.name }
   })
 }
+
+/** A site that names keys boots nothing that none of them has signed; undefined if there is nothing to say against it. */
+export function whyUntrusted(manifest: Manifest, signatures: readonly Signature[], trust: Trust): string | undefined {
+  if (Object.keys(trust.keys).length === 0) return undefined
+  if (signatures.length === 0) return 'nobody has signed it'
+  const judged = judgeSignatures(manifest, signatures, trust)
+  return judged.some(({ isGood }) => isGood)
+    ? undefined
+    : judged.flatMap(one => (one.isGood ? [] : [one.why])).join('; ')
+}
