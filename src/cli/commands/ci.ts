@@ -149,6 +149,8 @@ class ImageRun {
   }
 }
 
+const exactly = ({ name, version }: InstalledPackage): string => `${name} ${version}`
+
 /** Against the image that was there before. */
 async function describe(store: ImageStore, built: BuiltImage): Promise<Partial<CiImage>> {
   const { digest, isUnchanged, manifest, previous } = built
@@ -156,10 +158,9 @@ async function describe(store: ImageStore, built: BuiltImage): Promise<Partial<C
   const common = { digest, isUnchanged, size: { after: manifest.size, ...(before && { before: before.size }) } }
   if (before === undefined) return common
   const changes = diffPackages(await packagesOf(store, before), await packagesOf(store, manifest))
-  const text = ({ name, version }: InstalledPackage): string => `${name} ${version}`
   const packages: PackageChanges = {
-    added: changes.added.map(text),
-    removed: changes.removed.map(text),
+    added: changes.added.map(exactly),
+    removed: changes.removed.map(exactly),
     changed: [...changes.upgraded, ...changes.downgraded].map(
       ({ before: old, after }) => `${after.name} ${old.version} → ${after.version}`,
     ),
