@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { ROLES, Role } from '../control/actor.ts'
 import { Generation } from '../control/generations.ts'
-import { Move } from '../images/channels.ts'
+import { Move } from '../images/moves.ts'
 import { Artefact, Digest, Manifest } from '../images/manifest.ts'
 import { Machine } from '../nodes/machines.ts'
 import { Mac } from '../nodes/mac.ts'
@@ -189,6 +189,12 @@ export const ChannelMoved = z.strictObject({
   before: Digest.nullable().describe('What it pointed to before.'),
   isUnchanged: z.boolean().describe('Whether it pointed there already.'),
 })
+export const ChannelForgotten = z.strictObject({
+  name: z.string(),
+  channel: z.string(),
+  freed: z.array(Digest).describe('Images that are off the list with it.'),
+})
+export type ChannelForgotten = z.infer<typeof ChannelForgotten>
 export type ChannelMoved = z.infer<typeof ChannelMoved>
 
 export const Sha256 = Artefact.shape.sha256

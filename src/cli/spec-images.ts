@@ -272,7 +272,7 @@ export const image: CommandSpec = {
     },
     {
       name: 'forget',
-      about: 'Forget a channel, as that of a branch that was merged',
+      about: 'Forget a channel, as that of a branch that was merged, and the images that only it pointed to',
       args: [channel],
       examples: ['muster image forget compute@feature-x'],
       action: async () => (await import('./commands/channel.ts')).forget,

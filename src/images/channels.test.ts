@@ -2,9 +2,11 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { SETTINGS, type SiteSettings } from '../site/settings.ts'
 import { failureOf } from '../site/testing.ts'
+import { report } from '../state/observed.ts'
 import { openSqliteStore } from '../state/sqlite.ts'
 import type { Store } from '../state/store.ts'
-import { Channels, stackOf, timeIn } from './channels.ts'
+import { Channels } from './channels.ts'
+import { stackOf, timeIn } from './moves.ts'
 import { type Digest, type Manifest, manifestText } from './manifest.ts'
 import { type TestStore, makeStore, publishImage } from './store/testing.ts'
 import { keyId, newPrivateKey, parsePrivateKey, publicText, signBytes } from './trust/keys.ts'
@@ -239,10 +241,13 @@ describe('what is said of an image', () => {
   })
 })
 
-it('a channel that is forgotten is gone', async () => {
-  await promote(0, 'feature-x')
-  await channels.remove(BOB, 'compute', 'feature-x')
-  expect(await channels.list()).toEqual([])
+it('a channel that is forgotten is gone, and so are the images that only it pointed to', async () => {
+  for (const index of [0, 1, 2]) await promote(index, 'feature-x')
+  await promote(1, 'stable')
+  await report(store, 'n1', { image: { value: digestOf(2) } }, { actor: 'agent' }, new Date(now))
+  expect(await channels.remove(BOB, 'compute', 'feature-x')).toEqual([digestOf(0)])
+  expect((await channels.list()).map(({ channel }) => channel)).toEqual(['stable'])
+  expect((await world.store.images('compute')).map(({ digest }) => digest)).toEqual([digestOf(2), digestOf(1)])
   expect(await store.events({ kind: 'image.unchannelled' })).toMatchObject([{ actor: 'bob' }])
 })
 

@@ -1,41 +1,21 @@
-import { z } from 'zod'
 import { durationWords, parseDuration } from '../lib/duration.ts'
 import { MusterError } from '../lib/errors.ts'
 import { humanSize, parseSize } from '../lib/size.ts'
 import { didYouMean } from '../lib/suggest.ts'
 import { SETTINGS, SiteSettings } from '../site/settings.ts'
-import type { Entry, NewEvent, Store } from '../state/store.ts'
-import { Digest, type Manifest } from './manifest.ts'
+import { allObserved } from '../state/observed.ts'
+import type { NewEvent, Store } from '../state/store.ts'
+import type { Digest, Manifest } from './manifest.ts'
+import { CHANNEL, type ChannelHistory, type Move, channelsIn, movesOf, stackOf, timeIn } from './moves.ts'
+import { rootsOf } from './roots.ts'
 import type { About } from './store/about.ts'
 import { type ImageName, shortName } from './store/reference.ts'
 import type { ImageStore } from './store/store.ts'
 import { placesToPass, readReport } from './tests/kept.ts'
 import { judgeSignatures } from './trust/signatures.ts'
 
-/** Where channels are kept in the store: channel/NAME/CHANNEL. */
-export const CHANNEL = 'channel/'
 /** Of these many moves it is known who made them and why. */
 const KEPT = 500
-
-/** One move of a channel. */
-export const Move = z.strictObject({
-  digest: Digest.describe('What it points to since.'),
-  at: z.iso.datetime().describe('When.'),
-  by: z.string().describe('Who moved it.'),
-  reason: z.string().describe('Why; empty if nothing was said.'),
-  from: z.string().optional().describe('The channel it was promoted from.'),
-  back: z.boolean().describe('Whether this took back the move before.'),
-})
-export type Move = z.infer<typeof Move>
-
-const Stored = z.strictObject({ moves: z.array(Move).min(1) })
-
-/** A channel and its moves, newest first. */
-export interface ChannelHistory {
-  readonly name: string
-  readonly channel: string
-  readonly moves: readonly [Move, ...Move[]]
-}
 
 type Rules = Pick<SiteSettings, 'trust' | 'channels'>
 
@@ -125,14 +105,26 @@ export class Channels {
       throw new MusterError('REQUEST_INVALID', `${report.sha256} is no test report of ${shortName(image)}`)
   }
 
-  /** Nodes that follow it keep what they run; its images are nobody's any more. */
-  async remove(who: Mover, name: string, channel: string): Promise<void> {
+  /**
+   * Forgets a channel, and takes the images off the list that only it ever pointed to: their bytes go with the next `gc`.
+   * What nodes run, or another channel points to or may go back to, stays.
+   */
+  async remove(who: Mover, name: string, channel: string): Promise<Digest[]> {
     const { moves } = await this.#known(name, channel)
     const data = { name, channel, digest: moves[0].digest }
     await this.#store.commit(
       [{ key: keyOf(name, channel), value: null }],
       [{ kind: 'image.unchannelled', actor: who.name, from: who.from, data }],
     )
+    const roots = rootsOf((await allObserved(this.#store)).values(), await this.list())
+    const freed: Digest[] = []
+    for (const digest of new Set(moves.map(move => move.digest as Digest))) {
+      const isListed = (await this.#images.images(name)).some(image => image.digest === digest)
+      if (!isListed || roots.uses.has(digest)) continue
+      await this.#images.remove(`${name}@${digest}`, roots)
+      freed.push(digest)
+    }
+    return freed
   }
 
   async #move(who: Mover, name: string, channel: string, move: Move): Promise<Moved> {
@@ -207,25 +199,6 @@ const DIGITS = /^(sha256:[0-9a-f]+|[0-9a-f]{6,64})$/
 
 const keyOf = (name: string, channel: string): string => `${CHANNEL}${name}/${channel}`
 
-const movesOf = (value: string): [Move, ...Move[]] => Stored.parse(JSON.parse(value)).moves as [Move, ...Move[]]
-
-/** Of the entries of a store below `channel/`. */
-export const channelsIn = (entries: Iterable<Pick<Entry, 'key' | 'value'>>): ChannelHistory[] =>
-  Array.from(entries, ({ key, value }) => {
-    const [name = '', channel = ''] = key.slice(CHANNEL.length).split('/')
-    return { name, channel, moves: movesOf(value) }
-  })
-
-/** Moves that still stand, oldest first: a move back takes itself and the one before away. */
-export function stackOf(moves: readonly Move[]): Move[] {
-  const stack: Move[] = []
-  for (const move of moves.toReversed()) {
-    if (move.back) stack.pop()
-    else stack.push(move)
-  }
-  return stack
-}
-
 function unsigned(manifest: Manifest, about: About, rules: Rules, channel: string): string | undefined {
   const wanted = rules.channels[channel]?.signed
   if (wanted === undefined) return undefined
@@ -236,16 +209,4 @@ function unsigned(manifest: Manifest, about: About, rules: Rules, channel: strin
     `${channel} wants a signature of ${wanted.join(' or ')}`,
     ...(found.length === 0 ? ['it has none'] : found),
   ].join('; ')
-}
-
-/** Milliseconds for which a channel pointed to it, all times together. */
-export function timeIn(moves: readonly Move[], digest: string, now: Date): number {
-  let sum = 0
-  let until = now.getTime()
-  for (const move of moves) {
-    const since = Date.parse(move.at)
-    if (move.digest === digest) sum += Math.max(0, until - since)
-    until = since
-  }
-  return sum
 }

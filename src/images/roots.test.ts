@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Observed } from '../state/observed.ts'
-import type { Move } from './channels.ts'
+import type { Move } from './moves.ts'
 import { rootsOf } from './roots.ts'
 
 const [A, B] = ['a', 'b'].map(letter => `sha256:${letter.repeat(64)}` as const) as [

@@ -1,5 +1,5 @@
 import type { Observed } from '../state/observed.ts'
-import { type ChannelHistory, stackOf } from './channels.ts'
+import { type ChannelHistory, stackOf } from './moves.ts'
 import type { Digest } from './manifest.ts'
 import type { Roots } from './store/collect.ts'
 

@@ -147,7 +147,7 @@ it('channels are listed, and forgotten', async () => {
     'stable',
   ])
   expect((await run('image forget compute@feature-x')).stdout).toBe(
-    'compute@feature-x forgotten; its images stay until they are removed\n',
+    'compute@feature-x forgotten with 1 image; muster image gc gives the space back\n',
   )
   expect((await run('image history compute@feature-x')).stderr).toContain('nothing was ever promoted to')
   expect((await run('image history compute')).stderr).toContain('compute is no channel such as compute@stable')

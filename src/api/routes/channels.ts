@@ -1,8 +1,8 @@
 import { z } from 'zod'
-import type { ChannelHistory } from '../../images/channels.ts'
+import type { ChannelHistory } from '../../images/moves.ts'
 import { MusterError } from '../../lib/errors.ts'
 import { type Routes, actorOf, typed } from '../context.ts'
-import { ChannelItem, ChannelList, ChannelMoved, PromoteBody, RollbackBody } from '../schemas.ts'
+import { ChannelForgotten, ChannelItem, ChannelList, ChannelMoved, PromoteBody, RollbackBody } from '../schemas.ts'
 
 const tags = ['images']
 const one = z.strictObject({
@@ -93,11 +93,16 @@ export const channelRoutes: Routes = (app, { channels, views }) => {
     '/api/v1/channels/:name/:channel',
     {
       config: { role: 'operator' },
-      schema: { summary: 'Forget a channel', tags, params: one, response: { 200: z.strictObject({}) } },
+      schema: {
+        summary: 'Forget a channel, and the images that only it ever pointed to',
+        tags,
+        params: one,
+        response: { 200: ChannelForgotten },
+      },
     },
     async request => {
-      await channels.remove(actorOf(request), request.params.name, request.params.channel)
-      return {}
+      const { name, channel } = request.params
+      return { name, channel, freed: await channels.remove(actorOf(request), name, channel) }
     },
   )
 }

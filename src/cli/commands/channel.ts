@@ -1,9 +1,9 @@
-import type { ChannelItem, ChannelMoved } from '../../api/schemas.ts'
+import type { ChannelForgotten, ChannelItem, ChannelMoved } from '../../api/schemas.ts'
 import { MusterError } from '../../lib/errors.ts'
 import { connect } from '../connect.ts'
 import type { Call } from '../define.ts'
 import { shortDigest } from '../images.ts'
-import { ago, table } from '../output.ts'
+import { ago, plural, table } from '../output.ts'
 
 interface ReasonOption {
   readonly reason?: string
@@ -65,8 +65,11 @@ export async function channels({ io, out, options }: Call): Promise<void> {
 
 export async function forget({ io, out, args: [reference = ''], options }: Call): Promise<void> {
   const [name, channel] = parts(reference)
-  await connect(io, options).send('DELETE', pathOf(name, channel))
-  await out.result({ name, channel }, () => [`${name}@${channel} forgotten; its images stay until they are removed`])
+  const gone = await connect(io, options).send<ChannelForgotten>('DELETE', pathOf(name, channel))
+  const { length } = gone.freed
+  await out.result(gone, () => [
+    `${name}@${channel} forgotten${length === 0 ? '' : ` with ${plural(length, 'image')}; muster image gc gives the space back`}`,
+  ])
 }
 
 const pathOf = (name: string, channel: string): string =>
