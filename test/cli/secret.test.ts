@@ -98,7 +98,7 @@ describe('keygen', () => {
     expect(await secret(`keygen --key ${file}`)).toEqual({
       status: 2,
       stdout: '',
-      stderr: `error: ${file} is inside the repository: keep keys out of git\nhint:  choose another place, such as /etc/muster/age.key\n`,
+      stderr: `error: ${file} is inside the repository: keep keys out of git\nhint:  choose another place, such as /etc/muster\n`,
     })
     await expect(readFile(join(site, file))).rejects.toThrow('ENOENT')
   })

@@ -98,7 +98,7 @@ describe('muster image show', () => {
     ] as const) {
       const { stdout, stderr } = await lab.muster(['image', 'show', reference, '--json'])
       expect(stderr).toBe('')
-      expect(JSON.parse(stdout)).toEqual({ digest: built.digest, ...built.manifest })
+      expect(JSON.parse(stdout)).toEqual({ digest: built.digest, ...built.manifest, signatures: [] })
     }
   })
 
