@@ -1,5 +1,6 @@
 import { once } from 'node:events'
-import { open, watch } from 'node:fs/promises'
+import { watch } from 'node:fs'
+import { open } from 'node:fs/promises'
 import { connect } from 'node:net'
 import type { Readable, Writable } from 'node:stream'
 import { MusterError } from '../lib/errors.ts'
@@ -95,13 +96,20 @@ export async function printLog(file: string, output: Writable, { last, follow }:
     }
   }
   if (follow === undefined) return await copy()
+  let changed = Promise.withResolvers<void>()
+  const wake = (): void => changed.resolve()
+  // Watches at once, where its sister of promises waits until it is first asked: what was said until then would be missed.
+  const watcher = watch(file, wake)
+  follow.addEventListener('abort', wake)
   try {
-    // Watched before it is read: nothing said in between is missed.
-    const changes = watch(file, { signal: follow })
-    await copy()
-    for await (const _ of changes) await copy()
-  } catch (error) {
-    if (!follow.aborted) throw error
+    do {
+      changed = Promise.withResolvers()
+      await copy()
+      if (!follow.aborted) await changed.promise
+    } while (!follow.aborted)
+  } finally {
+    watcher.close()
+    follow.removeEventListener('abort', wake)
   }
 }
 

@@ -1,4 +1,5 @@
-import { mkdtemp, readFile, rm, watch, writeFile } from 'node:fs/promises'
+import { watch } from 'node:fs'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -35,16 +36,17 @@ export const NODE = { name: 'n001', mac: '52:54:00:77:00:01', memory: 256 } as c
 /** Waits until a file says it: the file is read whenever it changes. */
 export async function says(file: string, what: string | RegExp, from = 0): Promise<string> {
   await writeFile(file, '', { flag: 'a' })
-  const done = new AbortController()
-  const changes = watch(file, { signal: done.signal })
+  let changed = Promise.withResolvers<void>()
+  const watcher = watch(file, () => changed.resolve())
   try {
     for (;;) {
+      changed = Promise.withResolvers()
       const text = (await readFile(file, 'latin1')).slice(from)
       if (typeof what === 'string' ? text.includes(what) : what.test(text)) return text
-      await changes.next()
+      await changed.promise
     }
   } finally {
-    done.abort()
+    watcher.close()
   }
 }
 
