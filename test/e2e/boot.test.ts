@@ -138,7 +138,8 @@ describe('two machines with BIOS, squashfs in RAM', () => {
     await cluster.lab.power(['n002'], 'cycle')
     const failed = await cluster.boot('n002', boot => boot.id !== before.id && boot.failed !== undefined)
     expect(failed.failed?.reason).toMatch(/503|digest|fetch/i)
-    expect((await cluster.node('n002')).observed.boot?.value).toBe('failed')
+    // It may be trying again already; further than that it cannot get.
+    expect(['failed', 'fetch']).toContain((await cluster.node('n002')).observed.boot?.value)
     await flip(root)
     await cluster.ready('n002', before)
   })
