@@ -4,7 +4,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { dial, say } from '../api/testing.ts'
 import { until } from '../control/testing.ts'
-import { type QuickAnswer, addFastLane } from './fast-lane.ts'
+import { type FastLane, addFastLane } from './fast-lane.ts'
 
 const LONG = 'x'.repeat(8_000_000)
 
@@ -13,7 +13,7 @@ let port: number
 /** What the server itself was asked, and what was answered before it came to that. */
 let slow: string[]
 let quick: string[]
-let answer: QuickAnswer
+let answer: FastLane['answer']
 
 beforeEach(async () => {
   slow = []
@@ -29,7 +29,7 @@ beforeEach(async () => {
     response.end(request.url === '/slow' ? LONG : `slow ${request.url}`)
     request.resume()
   })
-  addFastLane(server, request => answer(request))
+  addFastLane(server, { answer: request => answer(request), takeOver: () => undefined })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   port = (server.address() as AddressInfo).port

@@ -10,27 +10,37 @@ export interface WholeRequest {
   readonly server: string
 }
 
-/** What is said to it, with status 200; undefined where the server itself is to answer. */
-export type QuickAnswer = (request: WholeRequest) => string | undefined
+export interface FastLane {
+  /** What is said to it, with status 200; undefined where the server itself is to answer. */
+  readonly answer: (request: WholeRequest) => string | undefined
+  /** Whoever takes over the connection of a request whose body goes on; undefined where the server itself is to. */
+  readonly takeOver: (request: WholeRequest) => ((socket: Socket, body: Buffer) => void) | undefined
+}
 
 /** As long as the server keeps connections. */
 const IDLE = 15_000
 
 /**
- * Twenty thousand nodes send two thousand heartbeats a second, each over a connection of its own, and most of what that costs
- * is Node's HTTP: its parser, two streams and a dozen events for each request. Requests that are all plain and come in one
- * piece, as those of loaders and curl do, are read and answered here. Whatever is out of the ordinary goes to the server as
- * it came, and the connection with it, for good.
+ * Twenty thousand nodes send two thousand heartbeats a second, and most of what that costs is Node's HTTP: its parser, two
+ * streams and a dozen events for each request. Requests that are all plain and whose head comes in one piece, as those of
+ * loaders and curl do, are read and answered here. Whatever is out of the ordinary goes to the server as it came, and the
+ * connection with it, for good.
  */
-export function addFastLane(server: Server, answer: QuickAnswer): void {
+export function addFastLane(server: Server, { answer, takeOver }: FastLane): void {
   const toServer = server.listeners('connection')
   server.removeAllListeners('connection')
   const lane = new Set<Socket>()
   server.on('connection', (socket: Socket) => {
     lane.add(socket)
     socket.once('close', () => lane.delete(socket))
-    const leave = stayInLane(socket, chunk => {
-      const reply = replyTo(chunk, socket, answer)
+    const hear = (chunk: Buffer): void => {
+      const request = readRequest(chunk, socket)
+      const listen = request?.isWhole === false ? tryTo(takeOver, request) : undefined
+      if (request !== undefined && listen !== undefined) {
+        socket.off('data', hear)
+        return listen(socket, request.body)
+      }
+      const reply = request?.isWhole === true ? replyTo(request, answer) : undefined
       if (reply === undefined) {
         // The server reads from the handle itself: this must not happen while the stream is about to.
         socket.pause()
@@ -47,7 +57,8 @@ export function addFastLane(server: Server, answer: QuickAnswer): void {
         socket.pause()
         socket.once('drain', () => socket.resume())
       }
-    })
+    }
+    const leave = stayInLane(socket, hear)
   })
   closeWith(server, lane)
 }
@@ -86,20 +97,37 @@ function closeWith(server: Server, lane: ReadonlySet<Socket>): void {
 const END = '\r\n\r\n'
 /** Names and values of nothing but plain characters, one a line; anything else may mean more than it seems to. */
 const PLAIN = /^(GET|POST) ([!-~]+) HTTP\/1\.1\r\n((?:[\w-]+:[ -~]*\r\n)+)$/
-const SPECIAL = /^(?:transfer-encoding|expect|upgrade|trailer|connection(?!: ?keep-alive\r\n)):/im
+const SPECIAL = /^(?:expect|upgrade|trailer|connection(?!: ?keep-alive\r\n)):/im
+const CHUNKED = /^transfer-encoding: ?chunked\r\n/im
+const ENCODINGS = /^transfer-encoding:/gim
 const HOST = /^host:/im
 const LENGTH = /^content-length: ?(\d{1,6})\r\n/im
 const LENGTHS = /^content-length:[^]*^content-length:/im
 
-function replyTo(chunk: Buffer, socket: Socket, answer: QuickAnswer): string | undefined {
+interface ReadRequest extends WholeRequest {
+  /** Else its body is in chunks, and this is the beginning of it. */
+  readonly isWhole: boolean
+}
+
+function readRequest(chunk: Buffer, socket: Socket): ReadRequest | undefined {
   const end = chunk.indexOf(END)
   if (end < 0) return undefined
   const [, method, url, headers] = PLAIN.exec(chunk.toString('latin1', 0, end + 2)) ?? []
   if (method === undefined || url === undefined || headers === undefined) return undefined
   if (SPECIAL.test(headers) || !HOST.test(headers) || LENGTHS.test(headers)) return undefined
   const body = chunk.subarray(end + END.length)
-  if (body.length !== Number(LENGTH.exec(headers)?.[1] ?? 0)) return undefined
-  const said = tryTo(answer, { method, url, body, server: (socket.localAddress ?? '').replace(/^::ffff:/, '') })
+  const server = (socket.localAddress ?? '').replace(/^::ffff:/, '')
+  const length = LENGTH.exec(headers)?.[1]
+  const encodings = headers.match(ENCODINGS)?.length ?? 0
+  if (encodings > 0)
+    return encodings === 1 && CHUNKED.test(headers) && length === undefined
+      ? { method, url, body, server, isWhole: false }
+      : undefined
+  return body.length === Number(length ?? 0) ? { method, url, body, server, isWhole: true } : undefined
+}
+
+function replyTo(request: WholeRequest, answer: FastLane['answer']): string | undefined {
+  const said = tryTo(answer, request)
   if (said === undefined) return undefined
   const length = Buffer.byteLength(said)
   return `HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: ${length}\r\nDate: ${httpDate()}\r\nConnection: keep-alive\r\nKeep-Alive: timeout=${IDLE / 1000}\r\n\r\n${said}`
@@ -114,9 +142,9 @@ function httpDate(): string {
 }
 
 /** What fails here fails again in the server, which knows what to say then. */
-function tryTo(answer: QuickAnswer, request: WholeRequest): string | undefined {
+function tryTo<Answer>(ask: (request: WholeRequest) => Answer | undefined, request: WholeRequest): Answer | undefined {
   try {
-    return answer(request)
+    return ask(request)
   } catch {
     return undefined
   }

@@ -8,6 +8,7 @@ import { pino } from 'pino'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type Reply, dial, request, say } from '../api/testing.ts'
 import { until } from '../control/testing.ts'
+import { exec } from '../lib/exec.ts'
 import { OWN_DISK } from '../nodes/boots.ts'
 import type { Sighting } from '../nodes/reports.ts'
 import { Artefacts } from './artefacts.ts'
@@ -49,6 +50,7 @@ beforeEach(async () => {
     loader: async name => (name === 'snponly.efi' ? Buffer.from('loader') : undefined),
     discoveryExtras: () => hex('9'),
     now: () => new Date(NOW),
+    patience: 2000,
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -293,6 +295,108 @@ describe('a heartbeat', () => {
       'error: this machine is no node of the site\nhint: it goes on, unwatched\n',
     ])
     expect([heard, told]).toEqual([[], []])
+  })
+})
+
+describe.for([
+  ['answered at once', ''],
+  ['answered by the server, as its head is out of the ordinary', 'Trailer: x'],
+] as const)('heartbeats over a request that lasts, %s', ([, header]) => {
+  const beat = JSON.stringify({ boot: BOOT, mac: MAC, hostname: 'n1', kernel: '6.1' })
+  const status = { kind: 'status', ...FROM, mac: MAC, node: 'n1', boot: BOOT, kernel: '6.1', hostname: 'n1' }
+  const whole = { ...status, addresses: [], health: { status: 'ok', reason: '' } }
+
+  const head = `POST /node/heartbeats HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n${header === '' ? '' : `${header}\r\n`}\r\n`
+
+  /** curl, as the agent uses it: what is put in goes out at once, what is replied comes out at the next line. */
+  async function curl(lines: readonly string[]): Promise<string> {
+    const args = [
+      '-sN',
+      '-X',
+      'POST',
+      '-T',
+      '-',
+      '-H',
+      'Expect:',
+      '-H',
+      header,
+      `http://127.0.0.1:${port}/node/heartbeats`,
+    ]
+    const { stdout } = await exec('curl', args, { input: lines.map(line => `${line}\n`).join('') })
+    return stdout.toString('utf8')
+  }
+
+  it('each line is one; an empty one says the same as the line before', async () => {
+    const other = JSON.stringify({ boot: BOOT, mac: MAC, hostname: 'other', kernel: '6.1' })
+    expect(await curl([beat, '', other, ''])).toBe('interval=10\n'.repeat(4))
+    expect(heard).toEqual(['n1', 'n1', 'n1', 'n1'])
+    expect(told).toEqual([whole, whole, { ...whole, hostname: 'other' }, { ...whole, hostname: 'other' }])
+  })
+
+  /** Somebody who waits for each reply. */
+  async function talk(): Promise<(line: string) => Promise<string>> {
+    const socket = await dial(port)
+    socket.write(head)
+    return async line => {
+      socket.write(`${(line.length + 1).toString(16)}\r\n${line}\n\r\n`)
+      const [chunk] = (await once(socket, 'data')) as [Buffer]
+      return chunk.toString('latin1')
+    }
+  }
+
+  it('are answered one by one', async () => {
+    const beats = await talk()
+    expect(await beats(beat)).toMatch(/^HTTP\/1\.1 200 OK\r\n/)
+    expect(heard).toEqual(['n1'])
+    expect(await beats('')).toBe('c\r\ninterval=10\n\r\n')
+    expect(heard).toEqual(['n1', 'n1'])
+  })
+
+  it('a line may come in pieces, with characters of more than one byte cut in two', async () => {
+    const bytes = Buffer.from(`${beat.replace('"n1"', '"knötchen"')}\n`)
+    const cut = bytes.indexOf(0xc3) + 1
+    const pieces = [bytes.subarray(0, 20), bytes.subarray(20, cut), bytes.subarray(cut)]
+    const socket = await dial(port)
+    socket.write(head)
+    for (const piece of pieces) {
+      socket.write(Buffer.concat([Buffer.from(`${piece.length.toString(16)}\r\n`), piece, Buffer.from('\r\n')]))
+      await new Promise(setImmediate)
+    }
+    await until('it is heard', () => told.length > 0)
+    expect(told).toEqual([{ ...whole, hostname: 'knötchen' }])
+    socket.destroy()
+  })
+
+  it.for([
+    ['nothing before', ''],
+    ['no JSON', 'hello'],
+    ['no heartbeat', '{"boot":"x"}'],
+    ['a line without end', 'x'.repeat(20_000)],
+  ] as const)('%s: is refused, and nothing after it is read', async ([, line]) => {
+    expect(await curl([line, beat])).toBe('error: that is no heartbeat\nhint: a line of JSON comes first\n')
+    expect(heard).toEqual([])
+  })
+
+  it.for([
+    ['no number', 'x\r\n\n\r\n'],
+    ['a number without end', '1'.repeat(100_000)],
+    ['an extension', '1;a=b\r\n\n\r\n'.repeat(1000)],
+    ['more than it says', '1\r\n\nmore\r\n'],
+  ] as const)('chunks with %s do no harm', async ([, chunk]) => {
+    const text = await say(
+      await dial(port),
+      `${head}${(beat.length + 1).toString(16)}\r\n${beat}\n\r\n${chunk}0\r\n\r\n`,
+    )
+    expect(text).toMatch(/^(HTTP\/1\.1 200 OK|HTTP\/1\.1 400|$)/)
+    expect((await get('/healthz')).status).toBe(200)
+  })
+
+  it('end when the machine is no node any more', async () => {
+    const beats = await talk()
+    await beats(beat)
+    index = indexOf({ nodes: [] })
+    expect(await beats('')).toMatch(/error: this machine is no node of the site\nhint: it goes on, unwatched\n/)
+    expect(heard).toEqual(['n1'])
   })
 })
 
@@ -546,10 +650,15 @@ describe('many and slow ones', () => {
     const { headersTimeout, requestTimeout, keepAliveTimeout, timeout } = server
     expect({ headersTimeout, requestTimeout, keepAliveTimeout, timeout }).toEqual({
       headersTimeout: 20_000,
-      requestTimeout: 60_000,
+      requestTimeout: 0,
       keepAliveTimeout: 15_000,
       timeout: 120_000,
     })
+  })
+
+  it('a body must come soon', async () => {
+    const text = say(await dial(port), 'POST /node/report HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n\r\n{')
+    expect(await text).toBe('')
   })
 
   it('a connection serves many requests', async () => {

@@ -10,6 +10,7 @@ import { BootId, Heartbeat, MachineFacts, PhaseReport, type Sighting } from '../
 import type { Artefacts } from './artefacts.ts'
 import { type Decision, decideFor } from './decide.ts'
 import { type WholeRequest, addFastLane } from './fast-lane.ts'
+import { HeartbeatLines, hearRequest, hearSocket } from './heartbeats.ts'
 import type { ViewIndex } from './index-view.ts'
 import { type Servers, firstScript, kernelArguments, machineScript } from './ipxe.ts'
 
@@ -28,17 +29,21 @@ export interface BootHttpContext {
   /** Digest of the second initramfs of the discovery system, once it is there. */
   readonly discoveryExtras: () => Promise<string | undefined> | string | undefined
   readonly now?: () => Date
+  /** Milliseconds for the body of a request to come. */
+  readonly patience?: number
+  /** Seconds between heartbeats, ten unless said; each node adds a jitter of its own. */
+  readonly interval?: number
 }
 
 const BODY_LIMIT = 16 * 1024
+const PATIENCE = 60_000
 /** A machine may have a hundred disks, and a neighbour on each of many ports. */
 const FACTS_LIMIT = 256 * 1024
-/** Every ten seconds; each node adds a jitter of its own. */
-const INTERVAL = 10
 /** How long a machine that waits for its adoption waits before it asks again. */
 const WAIT = 3
 
 const SCRIPT = '/boot/script?'
+const HEARTBEATS = '/node/heartbeats'
 
 /** What is said in reply. */
 interface Reply {
@@ -46,7 +51,6 @@ interface Reply {
   readonly body: string
 }
 const text = (body: string, status = 200): Reply => ({ status, body })
-const HEARD = text(`interval=${INTERVAL}\n`)
 const NOTHING: Reply = { status: 204, body: '' }
 const problem = (status: number, what: string, hint: string): Reply => text(`error: ${what}\nhint: ${hint}\n`, status)
 
@@ -56,13 +60,19 @@ const problem = (status: number, what: string, hint: string): Reply => text(`err
  */
 export function createBootHttp(context: BootHttpContext): Server {
   const server = createServer(
-    // Requests are small and must come soon; answers may take as long as they move.
-    { headersTimeout: 20_000, requestTimeout: 60_000, keepAliveTimeout: 15_000, connectionsCheckingInterval: 10_000 },
+    // Headers must come soon; answers may take as long as they move, and heartbeats as long as a node runs.
+    { headersTimeout: 20_000, requestTimeout: 0, keepAliveTimeout: 15_000, connectionsCheckingInterval: 10_000 },
     (request, response) => void handle(context, request, response),
   )
   server.timeout = 120_000
   server.on('clientError', (_, socket) => socket.destroy())
-  addFastLane(server, request => quickAnswer(context, request))
+  addFastLane(server, {
+    answer: request => quickAnswer(context, request),
+    takeOver: ({ method, url, server }) =>
+      method === 'POST' && url === HEARTBEATS
+        ? (socket, body) => hearSocket(socket, body, linesOf(context, server))
+        : undefined,
+  })
   return server
 }
 
@@ -141,11 +151,14 @@ async function route(
   if (method === 'POST') {
     switch (path) {
       case '/node/report':
-        return report(context, request, await read(request, PhaseReport))
+        return report(context, request, await read(context, request, PhaseReport))
       case '/node/heartbeat':
-        return heartbeat(context, serverOf(request), await read(request, Heartbeat))
+        return heartbeat(context, serverOf(request), await read(context, request, Heartbeat))
+      case HEARTBEATS:
+        await hearRequest(request, response, linesOf(context, serverOf(request)))
+        return undefined
       case '/discover':
-        return discover(context, request, await read(request, MachineFacts, FACTS_LIMIT))
+        return discover(context, request, await read(context, request, MachineFacts, FACTS_LIMIT))
     }
   }
   return problem(404, `there is no ${method} ${path.slice(0, 100)}`, 'see the documentation of boot servers')
@@ -247,8 +260,11 @@ function heartbeat(context: BootHttpContext, server: string, said: Heartbeat): R
   const at = nowOf(context).toISOString()
   const status = { kind: 'status', at, server, mac, node, boot, kernel, hostname, addresses, health } as const
   context.tell(image === undefined ? status : { ...status, image })
-  return HEARD
+  return text(`interval=${context.interval ?? 10}\n`)
 }
+
+const linesOf = (context: BootHttpContext, server: string): HeartbeatLines =>
+  new HeartbeatLines(said => heartbeat(context, server, said))
 
 function discover(context: BootHttpContext, request: IncomingMessage, facts: MachineFacts): Reply {
   context.tell({ kind: 'machine', at: nowOf(context).toISOString(), server: serverOf(request), facts })
@@ -299,11 +315,12 @@ async function sendLoader(
 
 /** The body, if it is what was expected and no longer than that may be. */
 async function read<Schema extends z.ZodType>(
+  { patience = PATIENCE }: BootHttpContext,
   request: IncomingMessage,
   schema: Schema,
   limit = BODY_LIMIT,
 ): Promise<z.output<Schema>> {
-  const body = await bodyOf(request, limit)
+  const body = await bodyOf(request, limit, patience)
   let value: unknown
   try {
     value = JSON.parse(body.toString('utf8'))
@@ -317,10 +334,12 @@ async function read<Schema extends z.ZodType>(
 }
 
 /** By its events: an iterator over a stream costs more than all the rest of a heartbeat. */
-function bodyOf(request: IncomingMessage, limit: number): Promise<Buffer> {
+function bodyOf(request: IncomingMessage, limit: number, patience: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let length = 0
+    const timer = setTimeout(() => request.destroy(), patience)
+    request.once('close', () => clearTimeout(timer))
     request.on('data', (chunk: Buffer) => {
       length += chunk.length
       // The rest flows by unseen: the connection must stay, the answer goes over it.

@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import type { Server } from 'node:http'
 import { totalmem } from 'node:os'
@@ -37,6 +38,8 @@ const MOST = 4 * 2 ** 30
 /** Interfaces may get their address after us. */
 const LOOK_AGAIN = 5000
 const GRACE = 2000
+/** Of the files that may be open, these are for everything but connections. Every node keeps one. */
+const OTHER_FILES = 1000
 
 /**
  * Everything a node needs to boot: addresses, loaders, scripts, artefacts, and somebody to report to. Works from the last view
@@ -178,6 +181,11 @@ export class BootService implements AsyncDisposable {
       loader: name => readFile(join(this.#options.dir, 'dnsmasq', 'tftp', name)).catch(() => undefined),
       discoveryExtras: () => this.#discoveryExtras(),
     })
+    server.maxConnections = mostConnections()
+    server.once('drop', () => {
+      const hint = 'give it more, as LimitNOFILE= of its unit does, or the site another boot server'
+      this.#options.logger.warn({ most: server.maxConnections, hint }, 'more nodes connect than files may be open')
+    })
     server.listen({ host, port, backlog: 4096 })
     await once(server, 'listening')
     this.#servers.set(host, server)
@@ -226,4 +234,9 @@ async function close(server: Server): Promise<void> {
   const patience = setTimeout(() => server.closeAllConnections(), GRACE)
   await closed
   clearTimeout(patience)
+}
+
+function mostConnections(): number {
+  const [, most = '1024'] = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'latin1')) ?? []
+  return Math.max(Number(most) - OTHER_FILES, 200)
 }

@@ -1,13 +1,15 @@
-import { Agent, request } from 'node:http'
 import { answerWith } from '../skills.ts'
 import { benchNode } from '../world.ts'
 import { exchange } from '../exchange.ts'
+import { HeartbeatStream } from '../heartbeat-stream.ts'
 
 export interface BeatLoad {
   readonly url: string
   readonly nodes: number
-  /** Agents are shell scripts: each heartbeat is a curl with a connection of its own. Simulated nodes keep theirs. */
-  readonly connections: 'new' | 'kept'
+  /** Milliseconds. */
+  readonly interval: number
+  /** Agents keep one; only those of images without curl make a new one for each. */
+  readonly connections: 'kept' | 'new'
 }
 
 export interface BeatResult {
@@ -16,7 +18,6 @@ export interface BeatResult {
   readonly p99: number
 }
 
-const INTERVAL = 10_000
 /** As the agent: up to two seconds more or less. */
 const JITTER = 2000
 
@@ -26,24 +27,27 @@ const stopped = new Set<number>()
 /** When the node of that number was last answered, in milliseconds since 1970. */
 const answered = new Map<number, number>()
 
-/** Every node sends its heartbeat about every ten seconds, until the end of this program. */
+/** Every node sends its heartbeats, until the end of this program. */
 function start(load: BeatLoad): void {
-  const agent =
-    load.connections === 'kept' ? new Agent({ keepAlive: true, maxSockets: 256, scheduling: 'fifo' }) : undefined
   for (let number = 1; number <= load.nodes; number++)
-    setTimeout(() => void beat(number, load, agent), Math.random() * INTERVAL)
+    setTimeout(() => void beat(number, load.interval, senderOf(number, load)), Math.random() * load.interval)
 }
 
-async function beat(number: number, load: BeatLoad, agent: Agent | undefined): Promise<void> {
+async function beat(number: number, interval: number, send: () => Promise<boolean>): Promise<void> {
   if (stopped.has(number)) return
-  setTimeout(() => void beat(number, load, agent), INTERVAL + (Math.random() - 0.5) * 2 * JITTER)
+  setTimeout(() => void beat(number, interval, send), interval + (Math.random() - 0.5) * 2 * JITTER)
   const began = performance.now()
-  const port = Number(new URL(load.url).port)
-  const body = heartbeatOf(number)
-  const isAnswered = await (agent === undefined ? overNew(port, number, body) : overKept(port, body, agent))
+  const isAnswered = await send()
   times.push(performance.now() - began)
   if (isAnswered) answered.set(number, Date.now())
   else failed++
+}
+
+function senderOf(number: number, { url, connections }: BeatLoad): () => Promise<boolean> {
+  const port = Number(new URL(url).port)
+  if (connections === 'new') return () => overNew(port, number, heartbeatOf(number))
+  const stream = new HeartbeatStream(port, number, heartbeatOf(number))
+  return () => stream.beat()
 }
 
 function heartbeatOf(number: number): string {
@@ -70,17 +74,6 @@ const overNew = async (port: number, number: number, body: string): Promise<bool
       `POST /node/heartbeat HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nUser-Agent: curl/7.88.1\r\nAccept: */*\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
     )
   ).endsWith('\ninterval=10\n')
-
-const overKept = (port: number, body: string, agent: Agent): Promise<boolean> =>
-  new Promise(resolve => {
-    const headers = { 'content-type': 'application/json', 'content-length': body.length }
-    const sent = request({ port, path: '/node/heartbeat', method: 'POST', agent, headers }, response => {
-      response.resume()
-      response.once('end', () => resolve(response.statusCode === 200))
-    })
-    sent.once('error', () => resolve(false))
-    sent.end(body)
-  })
 
 /** What happened since it was last asked. */
 function result(): BeatResult {
