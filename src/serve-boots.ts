@@ -145,5 +145,5 @@ class Replica {
   }
 }
 
-const blobsOf = ({ kernel, initrd, squashfs, cpio }: BootImage) =>
-  [kernel, initrd, squashfs, cpio].filter(blob => blob !== undefined)
+const blobsOf = ({ manifest, kernel, initrd, squashfs, cpio }: BootImage) =>
+  [manifest, kernel, initrd, squashfs, cpio].filter(blob => blob !== undefined)

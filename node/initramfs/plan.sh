@@ -4,7 +4,7 @@
 
 forget_plan() {
   plan_node='' plan_boot='' plan_mac='' plan_servers='' plan_image='' plan_root='' plan_sha256='' plan_size=''
-  plan_overlay=50% plan_kernel='' plan_shell='' plan_vlan='' plan_ip='' plan_mode=''
+  plan_overlay=50% plan_kernel='' plan_shell='' plan_vlan='' plan_ip='' plan_mode='' plan_manifest='' plan_signature=''
 }
 
 take_word() { # KEY VALUE: fails when the value is not what the key wants
@@ -21,6 +21,8 @@ take_word() { # KEY VALUE: fails when the value is not what the key wants
     muster.root) [ "$2" = squashfs ] && plan_root=$2 ;;
     muster.sha256) [ ${#2} -eq 64 ] && is_of 'a-f0-9' 64 "$2" && plan_sha256=$2 ;;
     muster.size) is_number "$2" && plan_size=$2 ;;
+    muster.manifest) is_number "$2" && [ "$2" -le 1048576 ] && plan_manifest=$2 ;;
+    muster.signature) [ ${#2} -eq 100 ] && is_of 'A-Za-z0-9+/=' 100 "$2" && plan_signature=$2 ;;
     muster.overlay) { is_number "$2" || { is_number "${2%%%}" && [ "${2%%%}" -le 100 ]; }; } && plan_overlay=$2 ;;
     muster.kernel) is_of 'A-Za-z0-9._+~-' 128 "$2" && plan_kernel=$2 ;;
     muster.shell) is_of '01' 1 "$2" && plan_shell=$2 ;;

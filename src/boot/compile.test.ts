@@ -1,11 +1,14 @@
-import { chmod, writeFile } from 'node:fs/promises'
+import { chmod, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type TestControl, nodesYaml, operator, startControl } from '../control/testing.ts'
 import { hexOf } from '../images/store/contents.ts'
 import { type ImageStore, openImageStore } from '../images/store/store.ts'
+import { manifestText } from '../images/manifest.ts'
 import { NO_ROOTS, publishImage } from '../images/store/testing.ts'
+import { keyId, newPrivateKey, parsePrivateKey, publicText, signBytes } from '../images/trust/keys.ts'
+import { signifySignature } from '../images/trust/signify.ts'
 import { SETTINGS } from '../site/settings.ts'
 import { ViewCompiler } from './compile.ts'
 import type { ViewIndex } from './index-view.ts'
@@ -182,6 +185,7 @@ describe('images of the view', () => {
       name: 'compute',
       digest,
       arch: 'amd64',
+      manifest: { sha256: digest.slice(7), size: (await stat(images.pathOf(digest.slice(7)))).size },
       kernelVersion: '6.1.0-30-amd64',
       kernel: { sha256: manifest.artefacts[0]?.sha256, size: 6 },
       initrd: { sha256: manifest.artefacts[1]?.sha256, size: 6 },
@@ -191,6 +195,23 @@ describe('images of the view', () => {
     const other = await openImageStore(images.dir)
     const next = await publishImage(other, 'compute', { ...PARTS, squashfs: 'newer' })
     await seen(view => view.images['compute']?.digest === next.digest)
+  })
+
+  it('come with a signature that nodes can check, once a key of the site has signed them', async () => {
+    const key = parsePrivateKey(newPrivateKey(), 'a test')
+    const id = keyId(publicText(key))
+    const text = await readFile(join(world.site.dir, 'site.yaml'), 'utf8')
+    await apply({ 'site.yaml': `${text}\ntrust: { keys: { ci: { public: "${publicText(key)}" } } }\n` })
+    const { digest, manifest } = await publishImage(images, 'compute', PARTS)
+    await seen(view => view.images['compute']?.untrusted === 'nobody has signed it')
+    expect(view().images['compute']?.signature).toBe(undefined)
+    const signature = signBytes(Buffer.from(manifestText(manifest)), key)
+    await images.describe(digest, about => ({
+      ...about,
+      signatures: [{ key: id, signature, seen: '2026-11-16T00:00:00.000Z' }],
+    }))
+    await seen(view => view.images['compute']?.signature !== undefined)
+    expect(view().images['compute']?.signature).toBe(signifySignature({ key: id, signature }))
   })
 
   it('go when they are removed', async () => {

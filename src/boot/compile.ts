@@ -6,7 +6,8 @@ import { CHANNEL, type Move, channelsIn } from '../images/moves.ts'
 import type { Digest, Manifest } from '../images/manifest.ts'
 import type { ImageStore } from '../images/store/store.ts'
 import { placesToPass } from '../images/tests/kept.ts'
-import { whyUntrusted } from '../images/trust/signatures.ts'
+import { judgeSignatures, whyUntrusted } from '../images/trust/signatures.ts'
+import { signifySignature } from '../images/trust/signify.ts'
 import type { Trust } from '../site/schema.ts'
 import { SETTINGS, SiteSettings } from '../site/settings.ts'
 import type { Store } from '../state/store.ts'
@@ -153,11 +154,14 @@ export class ViewCompiler implements AsyncDisposable {
     const manifest = this.#manifests.get(digest) ?? (await this.#images.manifest(digest))
     this.#manifests.set(digest, manifest)
     const untested = await placesToPass(this.#images, digest, manifest)
-    const untrusted = whyUntrusted(manifest, (await this.#images.about(digest)).signatures, trust)
+    const { signatures } = await this.#images.about(digest)
+    const untrusted = whyUntrusted(manifest, signatures, trust)
+    const good = judgeSignatures(manifest, signatures, trust).find(({ isGood }) => isGood)
     return {
       ...bootImage(digest, manifest),
       ...(untested.length > 0 && { untested }),
       ...(untrusted !== undefined && { untrusted }),
+      ...(good && { signature: signifySignature(good.signature) }),
     }
   }
 

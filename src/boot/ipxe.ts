@@ -165,6 +165,9 @@ const planOf = ({ node, image }: Extract<Decision, { kind: 'image' }>): string[]
   `muster.size=${image.squashfs?.size ?? 0}`,
   `muster.overlay=${node.overlay}`,
   `muster.kernel=${image.kernelVersion ?? ''}`,
+  ...(image.signature === undefined || image.manifest === undefined
+    ? []
+    : [`muster.manifest=${image.manifest.size}`, `muster.signature=${image.signature}`]),
 ]
 
 interface Load {

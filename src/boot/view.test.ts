@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { ArtefactType } from '../images/manifest.ts'
+import { type ArtefactType, manifestText } from '../images/manifest.ts'
 import { makeManifest } from '../images/store/testing.ts'
 import { siteOf, valueOf } from '../site/testing.ts'
 import { hex } from './testing.ts'
@@ -85,6 +85,7 @@ describe('an image of the view', () => {
       name: 'compute',
       digest,
       arch: 'amd64',
+      manifest: { sha256: digest.slice(7), size: expect.any(Number) as number },
       kernelVersion: '6.1.0-30-amd64',
       kernel: { sha256: hex('1'), size: 1 },
       initrd: { sha256: hex('2'), size: 2 },
@@ -103,7 +104,12 @@ describe('an image of the view', () => {
   it('may lack everything', () => {
     const { kernel: _, ...manifest } = makeManifest('bare', [])
     const image = bootImage(digest, manifest)
-    expect(JSON.parse(JSON.stringify(image))).toEqual({ name: 'bare', digest, arch: 'amd64' })
+    expect(JSON.parse(JSON.stringify(image))).toEqual({
+      name: 'bare',
+      digest,
+      arch: 'amd64',
+      manifest: { sha256: digest.slice(7), size: Buffer.byteLength(manifestText(manifest)) },
+    })
     expect(BootImage.parse(image)).toBeDefined()
   })
 })

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { type Manifest, artefactOf } from '../images/manifest.ts'
+import { type Manifest, artefactOf, manifestText } from '../images/manifest.ts'
 import { SiteSettings } from '../site/settings.ts'
 
 /**
@@ -18,6 +18,13 @@ export const BootImage = z.strictObject({
   untested: z.array(z.enum(['root', 'container', 'vm'])).optional(),
   /** Why its signature, or the lack of one, keeps it from nodes. */
   untrusted: z.string().optional(),
+  /** By a key of the site, as nodes check it. */
+  signature: z
+    .string()
+    .regex(/^[A-Za-z0-9+/]{99}=$/)
+    .optional(),
+  /** The manifest itself is fetched by nodes that check its signature. */
+  manifest: Blob.optional(),
   kernelVersion: z.string().optional(),
   kernel: Blob.optional(),
   initrd: Blob.optional(),
@@ -105,6 +112,7 @@ export function bootImage(digest: string, manifest: Manifest): BootImage {
     name: manifest.name,
     digest,
     arch: manifest.arch,
+    manifest: { sha256: digest.slice('sha256:'.length), size: Buffer.byteLength(manifestText(manifest)) },
     kernelVersion: manifest.kernel?.version,
     kernel: blob('kernel'),
     initrd: blob('initrd'),

@@ -19,6 +19,8 @@ beforeAll(async () => {
   await site('good', { 'nodes.yaml': 'n[1-3]: { groups: [compute] }\n', 'groups/compute.yaml': '{}\n' })
   await exec('git', ['init', '--quiet', join(dir, 'good')])
   await site('bad', { 'nodes.yaml': 'n[1-3]: { gruops: [compute] }\n', 'groups/compute.yaml': '{}\n' })
+  await site('untested', { 'nodes.yaml': '', 'images/base/tests/a.yaml': 'user:\n  ada: { uid: 1000 }\n' })
+  await site('early', { 'nodes.yaml': '', 'images/gpu/tests/a.yaml': 'user:\n  ada: { exists: true }\n' })
   server = createServer((request, response) => {
     const [, status = '', code = ''] = (request.headers.authorization ?? '').replace('Bearer ', '/').split('/')
     response.statusCode = Number(status)
@@ -66,6 +68,18 @@ describe('exit status 0', () => {
     expect(await line(words, world)).toEqual({ status: 0, stdout, stderr: '' })
   })
 
+  it('for a site with tests of an image that has no recipe, which may be meant', async () => {
+    const cwd = join(dir, 'early')
+    expect(await line('site check', { cwd })).toEqual({
+      status: 0,
+      stdout: '',
+      stderr: 'warning: images/gpu/tests:1:1: nothing runs these tests: there is no recipe images/gpu/image.yaml\n',
+    })
+    const { stdout, stderr } = await line('site check --json', { cwd })
+    expect(stderr).toBe('')
+    expect(JSON.parse(stdout)).toMatchObject({ problems: [], warnings: [{ file: 'images/gpu/tests' }] })
+  })
+
   it('for a site without mistakes, about which nothing needs to be said', async () => {
     expect(await line('site check', { cwd: join(dir, 'good') })).toEqual({ status: 0, stdout: '', stderr: '' })
   })
@@ -84,6 +98,14 @@ describe('exit status 1', () => {
     const { status, stdout, stderr } = await line('site check --json', { cwd: join(dir, 'bad') })
     expect({ status, stderr }).toEqual({ status: 1, stderr: '' })
     expect(JSON.parse(stdout)).toMatchObject({ nodes: 3, problems: [{ file: 'nodes.yaml', line: 1, column: 11 }] })
+  })
+
+  it('for mistakes in the tests of an image', async () => {
+    expect(await line('site check', { cwd: join(dir, 'untested') })).toEqual({
+      status: 1,
+      stdout: 'images/base/tests/a.yaml:2:3: user.ada.exists: is missing\n',
+      stderr: '1 error\n',
+    })
   })
 
   it('for node sets that differ', async () => {

@@ -28,6 +28,7 @@ const publicKey: OptionSpec = {
   flags: '--public <key>',
   about: 'public half of what the command signs with (MUSTER_SIGNING_PUBLIC)',
 }
+const force: OptionSpec = { flags: '--force', about: 'over one that is there' }
 const locked: OptionSpec = { flags: '--locked', about: 'fail when the lock does not say everything, as CI should' }
 
 export const image: CommandSpec = {
@@ -75,6 +76,31 @@ export const image: CommandSpec = {
         'muster image test compute --place root,container --junit tests.xml',
       ],
       action: async () => (await import('./commands/image-test.ts')).test,
+      stopsItself: true,
+    },
+    {
+      name: 'learn',
+      about: 'Write a first set of tests for an image from a system that is known to be good',
+      details:
+        'The system is a directory that holds a root, an image (image:NAME), a machine (ssh:HOST, ssh://USER@HOST:PORT) or, as /, this one. ' +
+        'What was asked for, starts, may log in, is mounted and set becomes checks in images/NAME/tests/learned.yaml; of a machine, what runs ' +
+        'and listens in learned-running.yaml. Kinds: package, service, user, group, file, mount, kernel-param, port.',
+      args: [{ name: '<name>', about: 'image of the site the tests are for', completes: 'recipes' }],
+      options: [
+        data,
+        { flags: '--from <system>', about: 'DIR, image:NAME, ssh:HOST or /', completes: 'directories' },
+        { flags: '--kinds <kinds>', about: 'only these, separated by commas' },
+        { flags: '--versions', about: 'packages with their versions' },
+        { flags: '--to <file>', about: 'write to this file instead; - prints them', completes: 'files' },
+        force,
+        { flags: '--ssh-config <file>', about: 'settings for ssh, instead of ~/.ssh/config', completes: 'files' },
+      ],
+      examples: [
+        'muster image learn compute --from ssh:n001',
+        'muster image learn compute --from /srv/roots/compute --kinds package,service',
+        'muster image learn compute --from image:compute --to -',
+      ],
+      action: async () => (await import('./commands/image-learn.ts')).learn,
       stopsItself: true,
     },
     {
@@ -309,7 +335,8 @@ export const ci: CommandSpec = {
       about: 'Check the site, then build, test, sign, push and promote its images',
       details:
         'Signs where a key is given, pushes and promotes where a server is (--server, MUSTER_SERVER). The channel is that of the branch: dev for ' +
-        'the main one, its own name for any other. What fails stops that image; the exit status is then 1.',
+        'the main one, its own name for any other. What fails stops that image; the exit status is then 1. Images that do not start from each ' +
+        'other are built at once, as many as there are cores and as fit into the free memory, reckoned with 2 GiB each.',
       args: [{ name: '[names...]', about: 'images of the site; all of them unless given', completes: 'recipes' }],
       options: [
         data,
@@ -317,10 +344,16 @@ export const ci: CommandSpec = {
         signingKey,
         signingCommand,
         publicKey,
+        { flags: '--jobs <count>', about: 'how many images at once; as many as cores unless given' },
+        { flags: '--memory <size>', about: 'memory for all of them; what is free unless given' },
         { flags: '--channel <name>', about: 'promote to this one, whatever the branch' },
         { flags: '--summary <file>', about: 'write tests, package changes and sizes as Markdown', completes: 'files' },
       ],
-      examples: ['muster ci run --locked --summary summary.md', 'muster ci run compute --channel staging --json'],
+      examples: [
+        'muster ci run --locked --summary summary.md',
+        'muster ci run compute --channel staging --json',
+        'muster ci run --jobs 4 --memory 16GiB',
+      ],
       action: async () => (await import('./commands/ci.ts')).run,
       stopsItself: true,
     },
@@ -328,7 +361,7 @@ export const ci: CommandSpec = {
       name: 'init',
       about: 'Write the pipeline file of a CI system that calls muster ci run',
       args: [{ name: '<system>', about: 'which CI system', choices: ['gitlab', 'github'] }],
-      options: [{ flags: '--force', about: 'over one that is there' }],
+      options: [force],
       examples: ['muster ci init gitlab'],
       action: async () => (await import('./commands/ci.ts')).init,
     },

@@ -59,7 +59,9 @@ const site: CommandSpec = {
     {
       name: 'check',
       about: 'Check a site; every mistake with file, line and column',
-      details: 'Silent and exit status 0 when all is well; exit status 1 otherwise. Needs no server.',
+      details:
+        'Looks at every file of the site, and at the tests of its images. Silent and exit status 0 when all is well; exit status 1 otherwise. ' +
+        'Needs no server.',
       args: [{ name: '[dir]', about: 'directory of the site', completes: 'directories' }],
       options: [keyFile],
       examples: [

@@ -11,7 +11,7 @@ import { type MachineFiles, type MachineSpec, OVMF_VARIABLES, QEMU, qemuArgument
 import { Qmp } from './qmp.ts'
 
 export const POWER_ACTIONS = ['on', 'off', 'cycle', 'graceful'] as const
-/** `off` pulls the plug, `graceful` presses the button and waits, `cycle` presses reset (or switches on what is off). */
+/** `off` pulls the plug, `graceful` presses the button and waits, `cycle` does so and switches on again. */
 export type PowerAction = (typeof POWER_ACTIONS)[number]
 
 const DISK_SIZE = 16 * 2 ** 30
@@ -65,7 +65,10 @@ export class Machine {
     }
     if (action === 'off') await this.#unplug(running)
     if (action === 'graceful') await this.#shutDown(running, grace)
-    if (action === 'cycle') await this.#reset(running)
+    if (action === 'cycle') {
+      await this.#unplug(running)
+      await this.#start()
+    }
   }
 
   /** The machine's control socket; it has one client at a time. */
@@ -123,19 +126,6 @@ export class Machine {
         hint: `switch it off: muster lab power ${this.spec.name} off`,
       },
     )
-  }
-
-  async #reset(running: ProcessId): Promise<void> {
-    try {
-      using qmp = await this.qmp()
-      const reset = qmp.event('RESET')
-      await qmp.execute('system_reset')
-      await reset
-    } catch {
-      // A machine that does not even take a reset gets a new process.
-      await endProcess(running, PATIENCE)
-      await this.#start()
-    }
   }
 
   /** QEMU takes them away itself, unless it was killed. */

@@ -1,7 +1,5 @@
 import { createHash } from 'node:crypto'
-import { readFile, readdir, rm, mkdtemp, writeFile } from 'node:fs/promises'
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { readFile, rm, mkdtemp, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -10,26 +8,40 @@ import { findBusybox } from '../../src/boot/initramfs/busybox.ts'
 import { SCRIPTS } from '../../src/boot/initramfs/scripts.ts'
 import { mergeLayers } from '../../src/images/layers/merge.ts'
 import { scanLayer } from '../../src/images/layers/scan.ts'
-import { exec } from '../../src/lib/exec.ts'
-import { type Item, noise, treeOf } from '../../src/lib/pack/testing.ts'
-import { type Program, startProgram } from '../../src/lib/program.ts'
+import { treeOf } from '../../src/lib/pack/testing.ts'
 import { writeSquashfs } from '../../src/lib/squashfs/write.ts'
+import {
+  type Home,
+  MAC,
+  MINUTES,
+  boot as bootWith,
+  home as homeWith,
+  stockKernel,
+  stopAll,
+  tinyRoot,
+} from './machine.ts'
 
-const MINUTES = 60_000
 let dir: string
 let kernel: { readonly version: string; readonly file: string }
 let root: Buffer
 let sha256: string
-const running = new Set<Program>()
 
 beforeAll(async () => {
   dir = await mkdtemp(join(tmpdir(), 'muster-boot-'))
-  const stock = await stockKernel(join(dir, 'kernel'))
+  const stock = await stockKernel(dir)
   kernel = stock
   const layer = join(dir, 'kernel')
   const tree = mergeLayers([{ ...(await scanLayer(layer, 0)), root: layer }])
   const busybox = await findBusybox('amd64')
-  const options = { tree, kernel: stock.version, arch: 'amd64', extraModules: [], busybox, scripts: SCRIPTS } as const
+  const options = {
+    tree,
+    kernel: stock.version,
+    arch: 'amd64',
+    extraModules: [],
+    keys: [],
+    busybox,
+    scripts: SCRIPTS,
+  } as const
   await writeFile(join(dir, 'initrd'), await buildInitramfs(options))
   await writeSquashfs(treeOf(await tinyRoot(busybox), join(dir, 'contents')), join(dir, 'root'), { time: 0 })
   root = await readFile(join(dir, 'root'))
@@ -37,140 +49,13 @@ beforeAll(async () => {
 }, 10 * MINUTES)
 
 afterAll(async () => {
-  await Promise.all([...running].map(machine => machine.stop()))
+  await stopAll()
   await rm(dir, { recursive: true })
 })
 
-/** Debian's own kernel for virtual machines, as its package has it, with the lists its installation would make. */
-async function stockKernel(to: string): Promise<{ version: string; file: string }> {
-  const { stdout } = await exec('apt-cache', ['depends', 'linux-image-cloud-amd64'])
-  const name = /Depends: (linux-image-\S+)/.exec(stdout.toString())?.[1] ?? ''
-  await exec('apt-get', ['-qq', 'download', name], { cwd: dir, timeout: 10 * MINUTES })
-  const file = (await readdir(dir)).find(found => found.startsWith(name)) ?? ''
-  await exec('dpkg-deb', ['-x', join(dir, file), to])
-  const version = name.slice('linux-image-'.length)
-  await exec('busybox', ['depmod', '-b', to, version])
-  return { version, file: join(to, 'boot', `vmlinuz-${version}`) }
-}
-
-/** A root that says what it found, and goes to sleep. Its init is a link, as that of most systems. */
-async function tinyRoot(busybox: string): Promise<Item[]> {
-  const says = [
-    '#!/bin/busybox sh',
-    'PATH=/bin',
-    'echo "root: init was given $*"',
-    'echo "root: host $(busybox hostname), file $(busybox cat /etc/hostname)"',
-    'while read -r line; do echo "root: plan $line"; done </run/muster/boot',
-    'busybox grep -E "^[a-z]+ (/|/proc|/sys|/dev|/run) " /proc/mounts | while read -r what where _; do echo "root: mount $where $what"; done',
-    'if echo x >/new 2>/dev/null; then echo "root: takes changes"; fi',
-    'echo "root: up $(busybox ip -o addr show up | busybox grep -c "inet ") panic $(busybox cat /proc/sys/kernel/panic)"',
-    'echo "root: end"',
-    'exec busybox sleep 1000000',
-  ]
-  return [
-    ...['bin', 'sbin', 'etc', 'usr', 'usr/lib'].map(path => ({ path, type: 'directory' as const })),
-    { path: 'bin/busybox', type: 'file', content: await readFile(busybox), mode: 0o755 },
-    { path: 'usr/lib/init', type: 'file', content: `${says.join('\n')}\n`, mode: 0o755 },
-    { path: 'sbin/init', type: 'symlink', target: '/usr/lib/init' },
-    { path: 'ballast', type: 'file', content: noise(8_000_000, 7) },
-  ]
-}
-
-/** How the server answers a request for the root; the last goes on for ever. */
-type Answer = 'right' | 'breaks' | 'wrong'
-
-interface Home extends AsyncDisposable {
-  /** As the machine sees it. */
-  readonly url: string
-  readonly reports: Record<string, unknown>[]
-  /** Method, path and where it was to begin. */
-  readonly requests: string[]
-  readonly answers: Answer[]
-  readonly next: string[]
-}
-
-async function home(...answers: Answer[]): Promise<Home> {
-  const reports: Record<string, unknown>[] = []
-  const requests: string[] = []
-  const next: string[] = []
-  const server: Server = createServer((request, response) => {
-    const { method = '', url = '' } = request
-    let body = ''
-    request.on('data', (chunk: Buffer) => (body += chunk.toString()))
-    request.on('end', () => {
-      if (method === 'POST') reports.push({ path: url, ...(JSON.parse(body) as object) })
-      if (url === '/node/report') response.writeHead(204).end()
-      else if (url === '/discover') response.end('id=m-1\n')
-      else if (url === '/discover/next?id=m-1') response.end(next.shift() ?? 'wait=1\n')
-      else sendRoot(request, response)
-    })
-  })
-  const sendRoot = (request: IncomingMessage, response: ServerResponse): void => {
-    const from = Number(/^bytes=(\d+)-$/.exec(request.headers.range ?? '')?.[1] ?? 0)
-    const answer = (answers.length > 1 ? answers.shift() : answers[0]) ?? 'right'
-    requests.push(`${request.method} ${request.url} ${from > 0 ? 'on' : 'all'} ${answer}`)
-    const bytes = Buffer.from(root.subarray(from))
-    if (answer === 'wrong') bytes[100] = (bytes[100] ?? 0) ^ 1
-    const range = { 'content-range': `bytes ${from}-${root.length - 1}/${root.length}` }
-    response.writeHead(from > 0 ? 206 : 200, { 'content-length': bytes.length, ...(from > 0 && range) })
-    if (answer === 'breaks') response.write(bytes.subarray(0, bytes.length >> 1), () => response.socket?.destroySoon())
-    else response.end(bytes)
-  }
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  return {
-    // QEMU's own network: the machine reaches this machine's loopback at that address, and nothing else.
-    url: `http://10.0.2.2:${(server.address() as AddressInfo).port}`,
-    reports,
-    requests,
-    answers,
-    next,
-    [Symbol.asyncDispose]: () =>
-      new Promise(resolve => {
-        server.close(() => resolve())
-        server.closeAllConnections()
-      }),
-  }
-}
-
-interface Machine extends AsyncDisposable {
-  readonly console: string[]
-  /** The first line that matches, now or later. */
-  line(pattern: RegExp): Promise<string>
-}
-
-const MAC = '52:54:00:4d:55:53'
-const MACHINE = [
-  '-M q35 -accel tcg,thread=multi -cpu max -m 512 -smp 2 -nodefaults -display none -serial stdio -no-reboot',
-  `-netdev user,id=net -device virtio-net-pci,netdev=net,mac=${MAC}`,
-].flatMap(line => line.split(' '))
-
-async function boot(words: string): Promise<Machine> {
-  const lines: string[] = []
-  const waiting = new Set<{ readonly pattern: RegExp; readonly resolve: (line: string) => void }>()
-  const onLine = (raw: string): void => {
-    const line = raw.replace('\r', '')
-    lines.push(line)
-    for (const one of waiting) if (one.pattern.test(line)) one.resolve(line)
-  }
-  const machine = await startProgram(
-    'qemu-system-x86_64',
-    [...MACHINE, '-kernel', kernel.file, '-initrd', join(dir, 'initrd'), '-append', `console=ttyS0 quiet ${words}`],
-    { onLine },
-  )
-  running.add(machine)
-  void machine.ended.then(() => running.delete(machine))
-  return {
-    console: lines,
-    line: pattern =>
-      new Promise((resolve, reject) => {
-        const there = lines.find(line => pattern.test(line))
-        if (there !== undefined) return resolve(there)
-        waiting.add({ pattern, resolve })
-        void machine.ended.then(() => reject(new Error(`the machine ended:\n${lines.join('\n')}`)))
-      }),
-    [Symbol.asyncDispose]: () => machine.stop(),
-  }
-}
+const home = (...answers: ('right' | 'breaks' | 'wrong')[]): Promise<Home> =>
+  homeWith(new Map([[sha256, root]]), ...answers)
+const boot = (words: string): ReturnType<typeof bootWith> => bootWith(kernel.file, join(dir, 'initrd'), words)
 
 const plan = (servers: string): string =>
   [

@@ -68,6 +68,7 @@ const OTHERS = [
   'ci init',
   'image build',
   'image test',
+  'image learn',
   'image report',
   'image show',
   'image log',
@@ -131,7 +132,7 @@ test.each<[words: string, content: unknown]>([
   ['nodeset expand n[1-3]', ['n1', 'n2', 'n3']],
   ['nodeset count n[1-3]', 3],
   ['nodeset diff n[1-3] n[2-4]', { removed: 'n1', added: 'n4' }],
-  ['site check --site site', { nodes: 7, problems: [] }],
+  ['site check --site site', { nodes: 7, problems: [], warnings: [] }],
   ['group show gpu', { name: 'gpu', nodes: 'gpu[01-02]', count: 2 }],
 ])('muster %s --json', async (words, content) => {
   expect(fromJson((await lab.muster(`${words} --json`)).stdout)).toEqual(content)

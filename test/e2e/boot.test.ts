@@ -1,4 +1,4 @@
-import { open, readFile } from 'node:fs/promises'
+import { appendFile, open, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
@@ -252,5 +252,52 @@ describe('while the control role is down', () => {
     await answers()
     const boot = await cluster.boot('n001', found => found.mac === mac && found.phases.at(-1)?.phase === 'ready')
     expect(phasesOf(boot)).toEqual(['dhcp', 'loader', 'kernel', 'initrd', 'fetch', 'root', 'agent', 'ready'])
+  })
+})
+
+describe('a node that follows a channel of a site with keys', () => {
+  afterEach(() => cluster.down())
+
+  it('boots what was promoted, and what was before after a rollback; it checks the signature itself', async () => {
+    const at = `--site ${cluster.site} --data ${cluster.data}`
+    const run = async (words: string): Promise<string> => {
+      const ran = await cluster.muster(words)
+      expect(ran).toMatchObject({ status: 0 })
+      return ran.stdout
+    }
+    const build = async (): Promise<string> => {
+      const { images } = JSON.parse(await run(`image build node ${at} --json`)) as { images: { digest: string }[] }
+      await run(`image sign node --signing-key ${key} ${at}`)
+      return images[0]?.digest ?? ''
+    }
+    const key = join(cluster.dir, 'ci.pem')
+    await rm(key, { force: true })
+    await run(`key new ci --signing-key ${key} --site ${cluster.site}`)
+    await exec('sed', ['-i', 's/image: node,/image: node@stable,/', join(cluster.site, 'site.yaml')])
+    await appendFile(join(cluster.site, 'site.yaml'), 'channels: { stable: { signed: [ci] } }\n')
+    await commit(cluster.site, 'Nodes follow a channel')
+    const first = await build()
+    await run(`lab up --site ${cluster.site} --port 0 --json --nodes 1`)
+    const booted = await cluster.ready('n001')
+    expect(booted.image).toBe(first)
+    expect(await cluster.console('n001')).toMatch(/verify: the key [0-9a-f]{16} has signed the image/)
+    await run('image promote node stable')
+
+    await appendFile(join(cluster.site, 'images/node/files/root-check'), '# newer\n')
+    await commit(cluster.site, 'A newer image')
+    const second = await build()
+    expect(second).not.toBe(first)
+    await run('image promote node stable --reason "newer"')
+    await cluster.lab.power(['n001'], 'cycle')
+    const newer = await cluster.ready('n001', booted)
+    expect(newer.image).toBe(second)
+
+    await run('image rollback node stable --reason "worse"')
+    await cluster.lab.power(['n001'], 'cycle')
+    const older = await cluster.boot(
+      'n001',
+      boot => ![booted.id, newer.id].includes(boot.id) && boot.phases.at(-1)?.phase === 'ready',
+    )
+    expect(older.image).toBe(first)
   })
 })

@@ -47,7 +47,7 @@ describe('muster ci run', () => {
     expect(good).toMatchObject({ name: 'good', tests: { passed: 1, failed: 0, places: ['root'] } })
     expect(good).not.toHaveProperty('failed')
     expect(bad).toMatchObject({ name: 'bad', tests: { failed: 1 }, failed: { step: 'test' } })
-    expect(ran.stderr).toMatch(/^== check the site\n== build bad\n/)
+    expect(ran.stderr).toMatch(/^== check the site\n(bad: begins\ngood: begins\n)?== build /)
     const summary = await readFile(lab.path('summary.md'), 'utf8')
     expect(summary).toMatch(/^\| bad \| sha256:\w{12} \| 1 failed \| .*\| failed: test \|$/m)
     expect(summary).toMatch(/^\| good \| sha256:\w{12} \| 1 passed \|/m)

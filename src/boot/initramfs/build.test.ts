@@ -73,6 +73,8 @@ const FILES = async (): Promise<Record<string, string | Buffer>> => ({
   'usr/lib/firmware/other/x.fw': 'not asked for',
 })
 
+const KEY = `ed25519:${'A'.repeat(43)}=`
+
 const build = async (
   files: Readonly<Record<string, string | Buffer>>,
   options: Partial<InitramfsOptions> = {},
@@ -82,6 +84,7 @@ const build = async (
     kernel: KERNEL,
     arch: 'amd64',
     extraModules: [],
+    keys: [],
     busybox,
     scripts: SCRIPTS,
     ...options,
@@ -249,20 +252,37 @@ describe('busybox', () => {
   })
 })
 
+describe('the keys of a site', () => {
+  test('come with the program that checks signatures, and with all it needs', async () => {
+    const found = await unpacked(await build(await FILES(), { keys: [KEY] }))
+    expect(found.get('etc/muster/keys/86464cb37d69336d')).toBe(
+      'untrusted comment: key 86464cb37d69336d\nRWSGRkyzfWkzbQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\n',
+    )
+    expect(found.get('verify/bin/signify')).toContain('/verify/programs/signify "$@"')
+    expect(below(found, 'verify/lib')).toContain('verify/lib/libc.so.6')
+  })
+
+  test('where there are none, none of it is there', async () => {
+    const found = await unpacked(await build(await FILES()))
+    expect([...found.keys()].filter(path => /^(verify|etc\/muster)/.test(path))).toEqual([])
+  })
+})
+
 describe('what an initramfs depends on', () => {
-  test('is the same until a script or busybox changes', async () => {
+  test('is the same until a script, busybox or a key changes', async () => {
     const scripts = join(dir, 'scripts')
     await cp(SCRIPTS, scripts, { recursive: true })
-    const first = await initramfsInputs({ busybox, scripts: SCRIPTS })
+    const first = await initramfsInputs({ busybox, scripts: SCRIPTS, keys: [] })
     expect(first).toMatch(/^[0-9a-f]{64}$/)
-    expect(await initramfsInputs({ busybox, scripts })).toBe(first)
+    expect(await initramfsInputs({ busybox, scripts, keys: [] })).toBe(first)
 
     await writeFile(join(scripts, 'lib.sh'), '# changed\n')
-    expect(await initramfsInputs({ busybox, scripts })).not.toBe(first)
+    expect(await initramfsInputs({ busybox, scripts, keys: [] })).not.toBe(first)
 
     const other = join(dir, 'busybox')
     await writeFile(other, Buffer.concat([await readFile(busybox), Buffer.from('x')]))
     await chmod(other, 0o755)
-    expect(await initramfsInputs({ busybox: other, scripts: SCRIPTS })).not.toBe(first)
+    expect(await initramfsInputs({ busybox: other, scripts: SCRIPTS, keys: [] })).not.toBe(first)
+    expect(await initramfsInputs({ busybox, scripts: SCRIPTS, keys: [KEY] })).not.toBe(first)
   })
 })

@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { exec } from '../../lib/exec.ts'
-import { discoveryExtras, parseLdd } from './extras.ts'
+import { discoveryExtras } from './extras.ts'
+import { parseLdd } from './programs.ts'
 
 test('what ldd says of a program', () => {
   const text = [

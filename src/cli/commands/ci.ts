@@ -1,4 +1,5 @@
 import { mkdir, writeFile } from 'node:fs/promises'
+import { availableParallelism } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { RemoteImages } from '../../api/client-images.ts'
 import type { ChannelMoved } from '../../api/schemas.ts'
@@ -7,16 +8,22 @@ import { packagesOf } from '../../images/content.ts'
 import { diffPackages } from '../../images/diff.ts'
 import type { InstalledPackage } from '../../images/packages/package.ts'
 import type { ImageStore } from '../../images/store/store.ts'
+import { checkTestFolders } from '../../images/tests/check-folders.ts'
 import { reportOf } from '../../images/tests/kept.ts'
 import { pushImage } from '../../images/transfer.ts'
 import { exists } from '../../lib/dirs.ts'
 import { MusterError, messageOf } from '../../lib/errors.ts'
+import { Mutex } from '../../lib/mutex.ts'
 import { checkSite } from '../../site/check.ts'
 import { siteInvalid } from '../../site/problems.ts'
 import { readRecipe, recipeNames } from '../../site/render-recipe.ts'
 import { type Site, openSite } from '../../site/site.ts'
 import { directorySource } from '../../site/source.ts'
+import { apart } from '../ci/apart.ts'
+import { atOnce } from '../ci/at-once.ts'
 import { branchChannel } from '../ci/branch.ts'
+import { type BudgetFlags, imagesAtOnce } from '../ci/budget.ts'
+import { buildOrder } from '../ci/order.ts'
 import { PIPELINES, type Pipeline } from '../ci/pipelines.ts'
 import { section } from '../ci/sections.ts'
 import { type CiImage, type PackageChanges, markdown } from '../ci/summary.ts'
@@ -28,7 +35,7 @@ import { type BuildFlags, buildOne } from './image-build.ts'
 import { type SignOptions, canSign, signImage } from './image-sign.ts'
 import { mustPass } from './image-test.ts'
 
-interface CiFlags extends BuildFlags, SignOptions {
+interface CiFlags extends BuildFlags, SignOptions, BudgetFlags {
   readonly channel?: string
   readonly summary?: string
 }
@@ -38,15 +45,14 @@ export async function run(call: Call<CiFlags>): Promise<number> {
   const { io, out, options } = call
   const dir = await siteDir(io, options)
   const site = await section(io, 'check the site', () => validSite(dir))
-  const names = call.rest.length > 0 ? call.rest : recipeNames(site)
+  const names = [...new Set(call.rest.length > 0 ? call.rest : recipeNames(site))]
   for (const name of names) readRecipe(site, name)
   const store = await imageStore(io, options)
   const channel = options.channel ?? (await branchChannel(io, dir))
-  const images: CiImage[] = []
-  for (const name of names) {
-    if (io.interrupted.aborted) throw new MusterError('ABORTED', 'interrupted')
-    images.push(await new ImageRun(call, { dir, site, store, name, channel }).run())
-  }
+  const most = imagesAtOnce(options, { cores: availableParallelism(), memory: process.availableMemory() })
+  const place = { dir, site, store, channel, turns: new Mutex(), signing: new Mutex() }
+  const work = most === 1 || names.length === 1 ? runHere : runApart
+  const images = await atOnce(buildOrder(site, names), most, name => work(call, { ...place, name }))
   if (options.summary !== undefined) await writeFile(resolve(io.cwd, options.summary), `${markdown(images)}\n`)
   const failed = images.filter(image => image.failed !== undefined)
   await out.result({ channel: channel ?? null, images }, () => images.map(lineOf))
@@ -54,9 +60,10 @@ export async function run(call: Call<CiFlags>): Promise<number> {
   return failed.length > 0 ? 1 : 0
 }
 
+/** The same as muster site check. */
 async function validSite(dir: string): Promise<Site> {
   const site = await openSite(await directorySource(dir))
-  const problems = checkSite(site)
+  const problems = [...checkSite(site), ...(await checkTestFolders(dir, site.files.images)).problems]
   if (problems.length > 0) throw siteInvalid(problems)
   return site
 }
@@ -67,6 +74,25 @@ interface Place {
   readonly store: ImageStore
   readonly name: string
   readonly channel: string | undefined
+  readonly turns: Mutex
+  /** A token that somebody touches, an HSM: one at a time. */
+  readonly signing: Mutex
+}
+
+function runHere(call: Call<CiFlags>, place: Place): Promise<CiImage> {
+  if (call.io.interrupted.aborted) throw new MusterError('ABORTED', 'interrupted')
+  return new ImageRun(call, place).run()
+}
+
+/** What it says is printed when it has ended, however it ends, and nothing of another stands in between. */
+async function runApart(call: Call<CiFlags>, place: Place): Promise<CiImage> {
+  const { io, print } = apart(call.io)
+  call.io.stderr.write(`${place.name}: begins\n`)
+  try {
+    return await runHere({ ...call, io }, place)
+  } finally {
+    print()
+  }
 }
 
 /** One image on its way. */
@@ -92,7 +118,10 @@ class ImageRun {
       })
       await this.#step('test', () => this.#test(dir))
       if (canSign(io, options))
-        await this.#step('sign', async () => this.#note({ signedBy: (await signImage(io, store, name, options)).key }))
+        await this.#step('sign', async () => {
+          const { key } = await this.#place.signing.run(() => signImage(io, store, name, options))
+          this.#note({ signedBy: key })
+        })
       if (!hasServer) return this.#image
       await this.#step('push', async () => {
         const remote = new RemoteImages(connect(io, options))

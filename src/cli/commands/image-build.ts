@@ -2,6 +2,7 @@ import { arch as machineArch } from 'node:process'
 import { mkdir } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { MusterError } from '../../lib/errors.ts'
+import type { Mutex } from '../../lib/mutex.ts'
 import { humanSize } from '../../lib/size.ts'
 import { type BuiltImage, buildImages } from '../../images/build/build.ts'
 import type { PlannedStage } from '../../images/build/make.ts'
@@ -64,6 +65,8 @@ interface BuildPlace {
   readonly dir: string
   readonly site: Awaited<ReturnType<typeof openSite>>
   readonly store: ImageStore
+  /** Shared by those that are built at once. */
+  readonly turns?: Mutex
 }
 
 /** One image of the site, with progress on the terminal and its log kept. */
@@ -80,7 +83,7 @@ export async function buildOne(call: Call<BuildFlags>, name: string, place: Buil
 async function buildLogged(
   { io, options }: Call<BuildFlags>,
   name: string,
-  { dir, site, store }: BuildPlace,
+  { dir, site, store, turns }: BuildPlace,
   log: BuildLog,
 ): Promise<BuiltImage> {
   using progress = new Progress(io, chunk => log.write(chunk))
@@ -94,6 +97,7 @@ async function buildLogged(
     update: options.update === true,
     frozen: options.locked === true,
     ...(options.shellOnFailure === true && { onFailure: (work, stage) => openShell(io, progress, work, stage) }),
+    ...(turns && { turns }),
     now: new Date(),
   })
   if (built === undefined) throw new MusterError('INTERNAL', `${name} was not built`)

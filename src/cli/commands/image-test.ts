@@ -9,6 +9,7 @@ import { placesToPass, reportOf } from '../../images/tests/kept.ts'
 import { type TestReport, reportLines, toJUnit } from '../../images/tests/report.ts'
 import type { TestPlace } from '../../images/tests/subject.ts'
 import { testImage } from '../../images/tests/test-image.ts'
+import { openTrial } from '../../lab/trial/open-trial.ts'
 import { MusterError, messageOf } from '../../lib/errors.ts'
 import { openSite } from '../../site/site.ts'
 import { directorySource } from '../../site/source.ts'
@@ -124,6 +125,7 @@ async function runTests(
     tests,
     siteDir: dir,
     ...which,
+    openMachine: openTrial,
     signal: io.interrupted,
     onPlace: place => stages.next(place),
     onResult: result => progress.note(`${result.id}: ${result.attribute} ${result.status}`),

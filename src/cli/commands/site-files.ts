@@ -2,6 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { basename, join, resolve } from 'node:path'
 import { parseKeyFile } from '../../lib/age.ts'
 import { quoteCommand } from '../../lib/exec.ts'
+import { checkTestFolders } from '../../images/tests/check-folders.ts'
 import { checkSite } from '../../site/check.ts'
 import { initSite } from '../../site/init.ts'
 import { jsonSchemas } from '../../site/json-schema.ts'
@@ -30,11 +31,16 @@ export async function init({ io, out, args: [dir = '.'], options }: Call<{ name?
 const MANY = 20_000
 
 export async function check({ io, out, args: [dir], options }: Call<{ key?: string }>): Promise<number> {
-  const site = await openSite(await directorySource(await siteDir(io, options, dir)))
+  const root = await siteDir(io, options, dir)
+  const site = await openSite(await directorySource(root))
   const keys = await readKeys(io, options.key)
   if (site.nodes.size > MANY && io.stderr.isTTY === true) out.note(`checking ${plural(site.nodes.size, 'node')} …`)
-  const problems = [...checkSite(site), ...(await checkSecrets(site, keys === undefined ? [] : parseKeyFile(keys)))]
-  await out.result({ nodes: site.nodes.size, problems }, () => problems.map(formatProblem))
+  const tests = await checkTestFolders(root, site.files.images)
+  const secrets = await checkSecrets(site, keys === undefined ? [] : parseKeyFile(keys))
+  const problems = [...checkSite(site), ...tests.problems, ...secrets]
+  const { warnings } = tests
+  await out.result({ nodes: site.nodes.size, problems, warnings }, () => problems.map(formatProblem))
+  if (out.isForPeople) for (const warning of warnings) out.note(`warning: ${formatProblem(warning)}`)
   if (problems.length === 0) return 0
   if (out.isForPeople) out.note(plural(problems.length, 'error'))
   return 1

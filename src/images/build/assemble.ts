@@ -35,6 +35,8 @@ export interface Assembly {
   readonly earlier: readonly Manifest[]
   /** Artefacts that came with it and are taken as they are. */
   readonly given?: readonly Artefact[]
+  /** Public keys that its initramfs trusts; none for one that is taken from elsewhere: only servers check that. */
+  readonly keys: readonly string[]
   readonly work: string
   readonly store: ImageStore
   readonly report: BuildReport
@@ -81,7 +83,9 @@ export async function assembleImage(assembly: Assembly): Promise<Manifest> {
       overlay,
     })
     const needsOurs = version !== undefined && !given.some(({ type }) => type === 'initrd')
-    const initramfs = needsOurs ? await initramfsFor(tree, version, recipe.kernel, about.arch) : undefined
+    const initramfs = needsOurs
+      ? await initramfsFor(tree, version, recipe.kernel, about.arch, assembly.keys)
+      : undefined
     const sbom = sbomText({ name, digestOfInputs: inputs, created, packages, os })
     const artefacts: Artefact[] = [
       ...(kernel ? [{ type: 'kernel' as const, ...(await store.put(await readFile(tree.locate(kernel.file)))) }] : []),

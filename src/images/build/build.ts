@@ -1,11 +1,14 @@
+import { randomInt } from 'node:crypto'
 import { mkdir, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { Mutex } from '../../lib/mutex.ts'
 import type { Site } from '../../site/site.ts'
 import { LayerCache } from '../layers/cache.ts'
 import type { Digest, Manifest } from '../manifest.ts'
 import { siteModules } from '../modules/site.ts'
 import type { ImageStore } from '../store/store.ts'
 import { readTests } from '../tests/definitions.ts'
+import { trustedKeys } from '../trust/signatures.ts'
 import { assembleImage } from './assemble.ts'
 import { PackageCache } from './fetch.ts'
 import { initramfsKey } from './initramfs.ts'
@@ -30,6 +33,8 @@ export interface BuildOptions {
   readonly frozen?: boolean
   /** Somebody wants to look at the root when a stage fails. */
   readonly onFailure?: MakerOptions['onFailure']
+  /** Shared by builds of one process that run at once. */
+  readonly turns?: Mutex
   readonly now: Date
 }
 
@@ -62,6 +67,7 @@ export async function buildImages(names: readonly string[], options: BuildOption
     },
     sandbox: { signal, onOutput: (chunk: Buffer) => report.output(chunk), env: buildEnvironment(0) },
     note: (line: string) => report.note(line),
+    turns: options.turns ?? new Mutex(),
   }
   const maker = new LayerMaker({
     layers,
@@ -108,11 +114,11 @@ class ImageBuild {
 
   async run(): Promise<BuiltImage> {
     const plan = this.#plan
-    const { store, siteDir } = this.#options
+    const { store, siteDir, site } = this.#options
     const tests = await testsOf(siteDir, plan.name)
     const lockFiles = await writeLocks(plan)
     const source = await sourceOf(siteDir, plan.paths)
-    const inputs = await inputsOf(plan, source)
+    const inputs = await inputsOf(plan, source, site)
     const images = await store.images(plan.name)
     const previous = images[0]?.digest
     const same = images.find(image => image.inputs === inputs)
@@ -136,7 +142,10 @@ class ImageBuild {
     return assembleImage({
       ...this.#options,
       about: { name, arch, inputs, created: source?.time ?? lock.time, ...(source && { source: source.source }) },
-      base: base === undefined ? undefined : { name: base.name, inputs: await inputsOf(base, undefined) },
+      base:
+        base === undefined
+          ? undefined
+          : { name: base.name, inputs: await inputsOf(base, undefined, this.#options.site) },
       recipe,
       layers,
       stages,
@@ -144,6 +153,7 @@ class ImageBuild {
       time: Math.floor(Date.parse(lock.time) / 1000),
       earlier: await this.#earlier(),
       work: this.#work,
+      keys: trustedKeys(this.#options.site.trust),
     })
   }
 
@@ -168,10 +178,10 @@ async function testsOf(siteDir: string, name: string): Promise<Pick<Manifest, 't
 }
 
 /** Everything that decides the bytes of an image. */
-async function inputsOf(plan: ImagePlan, source: Source | undefined): Promise<Digest> {
+async function inputsOf(plan: ImagePlan, source: Source | undefined, { trust }: Site): Promise<Digest> {
   const { outputs, kernel, limits } = plan.recipe
   const last = plan.stages.at(-1)?.key
-  const initramfs = await initramfsKey(kernel, plan.arch)
+  const initramfs = await initramfsKey(kernel, plan.arch, trustedKeys(trust))
   const { name, arch, lock } = plan
   return `sha256:${digestOf({ name, arch, last, outputs, kernel, initramfs, limits, source, time: lock.time })}`
 }
@@ -181,7 +191,7 @@ async function writeLocks(plan: ImagePlan): Promise<boolean> {
   if (plan.base !== undefined) await writeLocks(plan.base)
   if (!plan.lockChanged) return false
   // Of its own: two builds of one image may run at once.
-  const temporary = `${plan.lockFile}.new-${process.pid}`
+  const temporary = `${plan.lockFile}.new-${randomInt(2 ** 47)}`
   await writeFile(temporary, lockText(plan.lock))
   await rename(temporary, plan.lockFile)
   return true

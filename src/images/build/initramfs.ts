@@ -11,16 +11,21 @@ export async function initramfsFor(
   version: string,
   kernel: Recipe['kernel'],
   arch: string,
+  keys: readonly string[],
 ): Promise<Buffer> {
   const extraModules = kernel === 'none' ? [] : (kernel?.modules ?? [])
   const busybox = await findBusybox(arch as Arch)
-  return buildInitramfs({ tree, kernel: version, arch: arch as Arch, extraModules, busybox, scripts: SCRIPTS })
+  return buildInitramfs({ tree, kernel: version, arch: arch as Arch, extraModules, busybox, scripts: SCRIPTS, keys })
 }
 
 /** What it depends on beside the image; nothing where there will be none. */
-export async function initramfsKey(kernel: Recipe['kernel'], arch: string): Promise<string | undefined> {
+export async function initramfsKey(
+  kernel: Recipe['kernel'],
+  arch: string,
+  keys: readonly string[],
+): Promise<string | undefined> {
   if (kernel === 'none') return undefined
   // Without a busybox an image with a kernel cannot be built, which is said then; one without needs none.
   const busybox = await findBusybox(arch as Arch).catch(() => undefined)
-  return busybox === undefined ? undefined : initramfsInputs({ busybox, scripts: SCRIPTS })
+  return busybox === undefined ? undefined : initramfsInputs({ busybox, scripts: SCRIPTS, keys })
 }

@@ -1,6 +1,7 @@
 import { mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { MusterError } from '../../lib/errors.ts'
+import type { Mutex } from '../../lib/mutex.ts'
 import { type StackedLayer, mergeLayers } from '../layers/merge.ts'
 import { type OsFamily } from '../packages/os-release.ts'
 import { bootstrapDebian, installDebs, writeDebRepository } from './apt-install.ts'
@@ -34,6 +35,8 @@ export interface PackageTools {
   readonly scratch: () => Promise<string>
   readonly sandbox: SandboxOptions
   readonly note: (line: string) => void
+  /** Package managers that work versions out share that directory: one at a time. */
+  readonly turns: Mutex
 }
 
 const rpmRequest = (
@@ -68,7 +71,7 @@ export async function requestOf(packaging: Packaging, arch: string, packages: re
 }
 
 /** Exact versions for these packages on top of these layers. */
-export async function resolvePackages(
+export function resolvePackages(
   packaging: Packaging,
   arch: string,
   packages: readonly string[],
@@ -77,6 +80,18 @@ export async function resolvePackages(
   tools: PackageTools,
 ): Promise<Omit<LockedSet, 'request'>> {
   tools.note('resolving packages')
+  return tools.turns.run(() => resolveNow(packaging, arch, packages, keep, lower, tools))
+}
+
+async function resolveNow(
+  packaging: Packaging,
+  arch: string,
+  packages: readonly string[],
+  keep: readonly LockedPackage[],
+  lower: readonly StackedLayer[],
+  tools: PackageTools,
+): Promise<Omit<LockedSet, 'request'>> {
+  tools.sandbox.signal?.throwIfAborted()
   if (packaging.kind === 'apt') {
     const status = await textIn(lower, 'var/lib/dpkg/status')
     return resolveApt(

@@ -25,17 +25,34 @@ export interface ImageTests {
  * `at` is what errors call the folder.
  */
 export async function readTests(dir: string, at: string): Promise<ImageTests> {
-  const folder = await listFolder(dir, at)
-  if (folder.problems.length > 0) throw invalid(at, folder.problems)
-  if (folder.files.length === 0) return { checks: [], execs: [], places: [] }
-  const files = await reachedFiles(dir, at, folder.files)
-  const problems = files.flatMap(file => file.problems)
+  const { files, isEmpty, problems } = await examine(dir, at)
   if (problems.length > 0) throw invalid(at, problems)
+  if (isEmpty) return { checks: [], execs: [], places: [] }
   const checks = files.flatMap(file => file.checks)
   const execs = files.flatMap(file => file.execs)
   const needed = new Set([...checks, ...execs].map(({ place }) => place))
   const places = PLACES.filter(place => needed.has(place))
   return { checks, execs, places, digest: `sha256:${await digestOfFiles(dir)}` }
+}
+
+/** All that is wrong with a folder of tests: what readTests would refuse it for. */
+export const problemsOfTests = async (dir: string, at: string): Promise<readonly Problem[]> =>
+  (await examine(dir, at)).problems
+
+interface Examined {
+  readonly files: readonly TestFile[]
+  /** There is no folder, or nothing in it. */
+  readonly isEmpty: boolean
+  readonly problems: readonly Problem[]
+}
+
+/** What a folder holds is only read where the folder itself is as it should be. */
+async function examine(dir: string, at: string): Promise<Examined> {
+  const folder = await listFolder(dir, at)
+  const isEmpty = folder.files.length === 0
+  if (folder.problems.length > 0) return { files: [], isEmpty, problems: folder.problems }
+  const files = await reachedFiles(dir, at, folder.files)
+  return { files, isEmpty, problems: files.flatMap(file => file.problems) }
 }
 
 /** Each file once, however many name it; one that is named to be skipped is left out, unless another names it too. */

@@ -14,6 +14,21 @@ import type { TestReport, TestResult } from './report.ts'
 import { runChecks } from './run.ts'
 import type { OpenSubject, TestPlace } from './subject.ts'
 
+/** What is to be booted in a virtual machine, and what may be used for it. */
+export interface MachineToOpen {
+  readonly image: ResolvedImage
+  readonly store: ImageStore
+  /** Its root, unpacked; only to be looked at. */
+  readonly tree: string
+  /** The folder of the tests, to be seen inside. */
+  readonly tests: string
+  /** An empty directory. */
+  readonly work: string
+  readonly signal: AbortSignal
+  /** Milliseconds until it must be ready. */
+  readonly timeout?: number
+}
+
 export interface TestOptions {
   readonly store: ImageStore
   readonly image: ResolvedImage
@@ -23,6 +38,8 @@ export interface TestOptions {
   readonly places?: readonly TestPlace[]
   /** Only these tests: the report then counts for nothing, and is not kept. */
   readonly only?: (id: string) => boolean
+  /** Boots the image in a virtual machine. */
+  readonly openMachine?: (machine: MachineToOpen) => Promise<OpenSubject>
   readonly signal: AbortSignal
   readonly onPlace?: (place: TestPlace) => void
   readonly onResult?: (result: TestResult) => void
@@ -69,7 +86,7 @@ async function testPlace(options: TestOptions, place: TestPlace, tree: string, w
   const told = { signal, ...(options.onResult && { onResult: options.onResult }) }
   const [inside, scratch] = [join(work, 'inside'), join(work, 'scratch')]
   for (const dir of [inside, scratch]) await mkdir(dir)
-  await using subject = await openPlace(place, tree, inside, folder, signal)
+  await using subject = await openPlace(options, place, tree, inside, folder)
   const results = await runChecks(tests.checks, subject, { ...told, ...(only && { only }) })
   for (const test of tests.execs) {
     if (test.place !== place || only?.(test.id) === false) continue
@@ -79,14 +96,30 @@ async function testPlace(options: TestOptions, place: TestPlace, tree: string, w
   return results
 }
 
-function openPlace(
+async function openPlace(
+  options: TestOptions,
   place: TestPlace,
   tree: string,
   work: string,
   tests: string,
-  signal: AbortSignal,
 ): Promise<OpenSubject> {
+  const { signal, store, image, openMachine } = options
   if (place === 'root') return openRoot(tree, { work, signal, tests })
   if (place === 'container') return openContainer(tree, { work, signal, tests })
-  throw new MusterError('TESTS_MISSING', 'this version cannot run tests in a virtual machine yet', { hint: '' })
+  if (openMachine === undefined)
+    throw new MusterError('BUILD_NEEDS', 'nothing here can boot an image in a virtual machine', {
+      hint: `test it with: muster image test ${image.name}`,
+    })
+  mustRunInside(options)
+  return openMachine({ image, store, tree, tests, work, signal })
+}
+
+/** A container is seen from outside, by its processes; a virtual machine is not. */
+function mustRunInside({ tests, only }: TestOptions): void {
+  const outside = tests.execs.filter(test => test.place === 'vm' && test.on === 'outside' && only?.(test.id) !== false)
+  if (outside.length === 0) return
+  throw new MusterError('RECIPE_INVALID', 'no program outside can look into a virtual machine', {
+    details: outside.map(({ file, line, name }) => `${file}:${line}: exec.${name}: on: outside, where: vm`),
+    hint: 'let it run inside (on: inside), or look at the image elsewhere (where: root, or container)',
+  })
 }

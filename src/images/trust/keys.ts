@@ -27,10 +27,14 @@ export function publicText(key: KeyObject): string {
 
 export const keyId = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 16)
 
-export function parsePublicKey(text: string): KeyObject {
+export function rawPublicKey(text: string): Buffer {
   const raw = FORM.exec(text)?.[1]
   if (raw === undefined) throw new MusterError('KEY_INVALID', 'that is no public key such as ed25519:…')
-  const x = Buffer.from(raw, 'base64').toString('base64url')
+  return Buffer.from(raw, 'base64')
+}
+
+export function parsePublicKey(text: string): KeyObject {
+  const x = rawPublicKey(text).toString('base64url')
   return createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' })
 }
 
