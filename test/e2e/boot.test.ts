@@ -266,9 +266,9 @@ describe('a node that follows a channel of a site with keys', () => {
       return ran.stdout
     }
     const build = async (): Promise<string> => {
-      const { images } = JSON.parse(await run(`image build node ${at} --json`)) as { images: { digest: string }[] }
+      await run(`image build node ${at}`)
       await run(`image sign node --signing-key ${key} ${at}`)
-      return images[0]?.digest ?? ''
+      return (await image()).digest
     }
     const key = join(cluster.dir, 'ci.pem')
     await rm(key, { force: true })
@@ -287,12 +287,12 @@ describe('a node that follows a channel of a site with keys', () => {
     await commit(cluster.site, 'A newer image')
     const second = await build()
     expect(second).not.toBe(first)
-    await run('image promote node stable --reason "newer"')
+    await run('image promote node stable --reason newer')
     await cluster.lab.power(['n001'], 'cycle')
     const newer = await cluster.ready('n001', booted)
     expect(newer.image).toBe(second)
 
-    await run('image rollback node stable --reason "worse"')
+    await run('image rollback node@stable --reason worse')
     await cluster.lab.power(['n001'], 'cycle')
     const older = await cluster.boot(
       'n001',
