@@ -83,6 +83,17 @@ describe('muster ci run', () => {
     expect(plain).toContain('^[0Ksection_end:TIME:build_good\r^[0K\n')
   })
 
+  it('of a job with nothing kept compares with what the main channel points to', async () => {
+    const env = { ...server.env, CI_COMMIT_BRANCH: 'other' }
+    const where = ['--data', lab.path('fresh'), '--site', lab.site, '--json', '--channel', 'other']
+    const ran = await muster(['ci', 'run', 'good', ...where], { env })
+    expect(ran).toMatchObject({ status: 0 })
+    const [good] = resultOf(ran).images
+    expect(good).toMatchObject({ packages: { added: [], removed: [], changed: [] } })
+    const { before, after } = good?.['size'] as { before: number; after: number }
+    expect(before).toBe(after)
+  })
+
   it('stops at a site that is wrong', async () => {
     const file = lab.path('site/nodes.yaml')
     await writeFile(file, 'n1: { boott: {} }\n')

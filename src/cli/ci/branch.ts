@@ -5,6 +5,9 @@ import type { Io } from '../io.ts'
 const VARIABLES = ['CI_MERGE_REQUEST_SOURCE_BRANCH_NAME', 'CI_COMMIT_BRANCH', 'GITHUB_HEAD_REF', 'GITHUB_REF_NAME']
 const MAIN = new Set(['main', 'master', 'trunk'])
 
+/** Where what was merged goes. */
+export const MAIN_CHANNEL = 'dev'
+
 /** The channel of a branch: `dev` for the main one, its own name for any other; undefined where there is none. */
 export async function branchChannel(io: Io, siteDir: string): Promise<string | undefined> {
   const said = VARIABLES.map(name => io.env[name]).find(value => value !== undefined && value !== '')
@@ -14,7 +17,7 @@ export async function branchChannel(io: Io, siteDir: string): Promise<string | u
 
 /** Feature/New_GPU → feature-new_gpu */
 export function channelOf(branch: string): string | undefined {
-  if (MAIN.has(branch)) return 'dev'
+  if (MAIN.has(branch)) return MAIN_CHANNEL
   const slug = branch
     .toLowerCase()
     .replaceAll(/[^a-z0-9_]+/g, '-')

@@ -1,12 +1,9 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { availableParallelism } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
+import type { ApiClient } from '../../api/client.ts'
 import { RemoteImages } from '../../api/client-images.ts'
 import type { ChannelMoved } from '../../api/schemas.ts'
-import type { BuiltImage } from '../../images/build/build.ts'
-import { packagesOf } from '../../images/content.ts'
-import { diffPackages } from '../../images/diff.ts'
-import type { InstalledPackage } from '../../images/packages/package.ts'
 import type { ImageStore } from '../../images/store/store.ts'
 import { checkTestFolders } from '../../images/tests/check-folders.ts'
 import { reportOf } from '../../images/tests/kept.ts'
@@ -23,10 +20,11 @@ import { apart } from '../ci/apart.ts'
 import { atOnce } from '../ci/at-once.ts'
 import { branchChannel } from '../ci/branch.ts'
 import { type BudgetFlags, imagesAtOnce } from '../ci/budget.ts'
+import { describeChange } from '../ci/compare.ts'
 import { buildOrder } from '../ci/order.ts'
 import { PIPELINES, type Pipeline } from '../ci/pipelines.ts'
 import { section } from '../ci/sections.ts'
-import { type CiImage, type PackageChanges, markdown } from '../ci/summary.ts'
+import { type CiImage, markdown } from '../ci/summary.ts'
 import { connect, siteDir } from '../connect.ts'
 import type { Call } from '../define.ts'
 import { imageStore, shortDigest } from '../images.ts'
@@ -111,10 +109,11 @@ class ImageRun {
     const { io, options } = this.#call
     const { store, dir, name, channel } = this.#place
     const hasServer = options.server !== undefined || (io.env['MUSTER_SERVER'] ?? '') !== ''
+    const client = hasServer ? connect(io, options) : undefined
     try {
       await this.#step('build', async () => {
         const built = await buildOne(this.#call, name, this.#place)
-        this.#note(await describe(store, built))
+        this.#note(await describeChange(built, store, client, io.interrupted))
       })
       await this.#step('test', () => this.#test(dir))
       if (canSign(io, options))
@@ -122,13 +121,12 @@ class ImageRun {
           const { key } = await this.#place.signing.run(() => signImage(io, store, name, options))
           this.#note({ signedBy: key })
         })
-      if (!hasServer) return this.#image
+      if (client === undefined) return this.#image
       await this.#step('push', async () => {
-        const remote = new RemoteImages(connect(io, options))
-        const { bytes } = await pushImage(remote, store, name, { signal: io.interrupted })
+        const { bytes } = await pushImage(new RemoteImages(client), store, name, { signal: io.interrupted })
         this.#note({ sent: bytes })
       })
-      if (channel !== undefined) await this.#step('promote', () => this.#promote(channel))
+      if (channel !== undefined) await this.#step('promote', () => this.#promote(client, channel))
     } catch (error) {
       if (io.interrupted.aborted) throw error
       const details = error instanceof MusterError ? error.details : []
@@ -163,8 +161,7 @@ class ImageRun {
     }
   }
 
-  async #promote(channel: string): Promise<void> {
-    const { io, options } = this.#call
+  async #promote(client: ApiClient, channel: string): Promise<void> {
     const { store, name } = this.#place
     const { digest } = await store.find(name)
     const commit = (await store.manifest(digest)).source?.commit
@@ -173,28 +170,9 @@ class ImageRun {
       reason: commit === undefined ? 'ci' : `ci, commit ${commit.slice(0, 12)}`,
     }
     const path = `/api/v1/channels/${name}/${channel}`
-    const moved = await connect(io, options).send<ChannelMoved>('PUT', path, body)
+    const moved = await client.send<ChannelMoved>('PUT', path, body)
     this.#note({ channel: moved.channel })
   }
-}
-
-const exactly = ({ name, version }: InstalledPackage): string => `${name} ${version}`
-
-/** Against the image that was there before. */
-async function describe(store: ImageStore, built: BuiltImage): Promise<Partial<CiImage>> {
-  const { digest, isUnchanged, manifest, previous } = built
-  const before = previous === undefined ? undefined : await store.manifest(previous).catch(() => undefined)
-  const common = { digest, isUnchanged, size: { after: manifest.size, ...(before && { before: before.size }) } }
-  if (before === undefined) return common
-  const changes = diffPackages(await packagesOf(store, before), await packagesOf(store, manifest))
-  const packages: PackageChanges = {
-    added: changes.added.map(exactly),
-    removed: changes.removed.map(exactly),
-    changed: [...changes.upgraded, ...changes.downgraded].map(
-      ({ before: old, after }) => `${after.name} ${old.version} → ${after.version}`,
-    ),
-  }
-  return { ...common, packages }
 }
 
 function lineOf({ name, digest, tests, signedBy, sent, channel, failed }: CiImage): string {
