@@ -1,23 +1,25 @@
 import { createHash, type Hash } from 'node:crypto'
-import { open, type FileHandle } from 'node:fs/promises'
+import { MusterError } from '../errors.ts'
+import { ArchiveFile, alignedBuffers } from './archive-file.ts'
 
 /** Appends to a new file in large pieces, which are written in the background while the next one is gathered. */
 export class Output {
-  readonly #handle: FileHandle
+  readonly #file: ArchiveFile
   readonly #hash: Hash | undefined
   readonly #writing: { readonly buffer: Buffer; readonly done: Promise<void> }[] = []
-  #buffer: Buffer = Buffer.allocUnsafeSlow(PIECE)
+  readonly #spare = alignedBuffers(AHEAD + 2, PIECE)
+  #buffer = this.#another()
   #used = 0
   #flushed = 0
 
-  private constructor(handle: FileHandle, hash: Hash | undefined) {
-    this.#handle = handle
+  private constructor(file: ArchiveFile, hash: Hash | undefined) {
+    this.#file = file
     this.#hash = hash
   }
 
   /** With `hash`, the sha256 of what is appended is computed on the way: see `digest`. */
   static async create(file: string, { hash }: { readonly hash: boolean }): Promise<Output> {
-    return new Output(await open(file, 'wx+'), hash ? createHash('sha256') : undefined)
+    return new Output(await ArchiveFile.create(file), hash ? createHash('sha256') : undefined)
   }
 
   get position(): number {
@@ -42,7 +44,7 @@ export class Output {
 
   /** Overwrites what was appended and flushed before. */
   async overwrite(bytes: Uint8Array, position: number): Promise<void> {
-    await this.#write(bytes, position)
+    await this.#file.overwrite(bytes, position)
   }
 
   digest(): string {
@@ -52,16 +54,16 @@ export class Output {
   /** The sha256 of the file as it is now, read back; for formats whose beginning is written last. */
   async digestOfFile(between: () => Promise<void>): Promise<string> {
     const hash = createHash('sha256')
-    const buffers = [Buffer.allocUnsafeSlow(PIECE), Buffer.allocUnsafeSlow(PIECE)] as const
-    const read = (turn: number) =>
-      this.#handle.read(buffers[turn % 2 === 0 ? 0 : 1], { length: PIECE, position: turn * PIECE })
+    const buffers = [this.#another(), this.#another()] as const
+    const bufferOf = (turn: number): Buffer => buffers[turn % 2 === 0 ? 0 : 1]
+    const read = (turn: number): Promise<number> => this.#file.read(bufferOf(turn), turn * PIECE)
     let next = read(0)
     for (let turn = 0; turn * PIECE < this.#flushed; turn++) {
-      const { buffer, bytesRead } = await next
+      const length = await next
       next = read(turn + 1)
       // Waited for in the next turn, unless something fails before.
       next.catch(() => {})
-      hash.update(buffer.subarray(0, bytesRead))
+      hash.update(bufferOf(turn).subarray(0, length))
       await between()
     }
     await next
@@ -70,7 +72,7 @@ export class Output {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.allSettled(this.#writing.map(({ done }) => done))
-    await this.#handle.close()
+    await this.#file[Symbol.asyncDispose]()
   }
 
   async #send(): Promise<void> {
@@ -78,27 +80,26 @@ export class Output {
     this.#hash?.update(piece)
     const position = this.#flushed
     // One write at a time: several to one file only wait for each other in the kernel, spinning.
-    const done = (this.#writing.at(-1)?.done ?? Promise.resolve()).then(() => this.#write(piece, position))
+    const done = (this.#writing.at(-1)?.done ?? Promise.resolve()).then(() => this.#file.write(piece, position))
     // A failure is met where the piece is reaped; until then it must not count as unhandled.
     done.catch(() => {})
     this.#writing.push({ buffer: this.#buffer, done })
     this.#flushed += this.#used
     this.#used = 0
-    const spare = this.#writing.length > AHEAD ? await this.#reap() : undefined
-    this.#buffer = spare ?? Buffer.allocUnsafeSlow(PIECE)
+    if (this.#writing.length > AHEAD) await this.#reap()
+    this.#buffer = this.#another()
   }
 
-  async #reap(): Promise<Buffer | undefined> {
+  async #reap(): Promise<void> {
     const oldest = this.#writing.shift()
     await oldest?.done
-    return oldest?.buffer
+    if (oldest !== undefined) this.#spare.push(oldest.buffer)
   }
 
-  async #write(bytes: Uint8Array, position: number): Promise<void> {
-    for (let at = 0; at < bytes.length;) {
-      const { bytesWritten } = await this.#handle.write(bytes, at, bytes.length - at, position + at)
-      at += bytesWritten
-    }
+  #another(): Buffer {
+    const [buffer] = this.#spare.splice(-1)
+    if (buffer === undefined) throw new MusterError('INTERNAL', 'more is being written than there are buffers')
+    return buffer
   }
 }
 
