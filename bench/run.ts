@@ -5,8 +5,10 @@
 import { bootBench } from './boot.ts'
 import { cliBench } from './cli.ts'
 import { type Bench, round } from './figure.ts'
+import { filesBench } from './files.ts'
 import { dhcpBench } from './dhcp.ts'
 import { imagesBench } from './images.ts'
+import { labBench } from './lab.ts'
 import { nodesetBench } from './nodeset.ts'
 import { serverBench } from './server.ts'
 import { siteBench } from './site.ts'
@@ -15,7 +17,9 @@ const benches: Readonly<Record<string, Bench>> = {
   boot: bootBench,
   cli: cliBench,
   dhcp: dhcpBench,
+  files: filesBench,
   images: imagesBench,
+  lab: labBench,
   nodeset: nodesetBench,
   server: serverBench,
   site: siteBench,

@@ -432,6 +432,21 @@ export const commands: readonly CommandSpec[] = [
     examples: ['muster explain n001', 'muster explain n001 boot.image', 'muster explain gpu03 boot.args -o json'],
     action: async () => (await import('./commands/explain.ts')).explain,
   },
+  {
+    name: 'files',
+    about: 'Look at the files that the site has for a node',
+    commands: [
+      {
+        name: 'show',
+        about: 'Show what a node gets of `files`, rendered; with a path, what is in that file',
+        details:
+          'From the site you are in. Where a secret would stand it says (secret): that is opened for the node alone.',
+        args: [oneNode, { name: '[path]', about: 'only this file, such as /etc/motd' }],
+        examples: ['muster files show n001', 'muster files show n001 /etc/slurm/slurm.conf'],
+        action: async () => (await import('./commands/files.ts')).show,
+      },
+    ],
+  },
   nodeset,
   node,
   boot,

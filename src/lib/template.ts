@@ -15,10 +15,17 @@ export interface Renderer {
   render(template: string, context: Readonly<Record<string, unknown>>): unknown
   /** Of a whole file: always text, with every newline it has. */
   renderText(template: string, context: Readonly<Record<string, unknown>>): string
+  /**
+   * The same of a template that is rendered many times, and may look at every node of a site. `id` is another for another
+   * content; an error begins with the line.
+   */
+  renderFile(id: string, template: string, context: Readonly<Record<string, unknown>>): string
 }
 
 /** Steps one template may take: thousands of times what a value needs, a blink of time. */
 const FUEL = 100_000
+/** A line for each of a hundred thousand nodes. */
+const FILE_FUEL = 50_000_000
 
 export const isTemplate = (text: string): boolean => text.includes('{{') || text.includes('{%')
 
@@ -26,17 +33,20 @@ export function createRenderer(): Renderer {
   const environment = new Environment()
   environment.undefinedBehavior = 'strict'
   environment.fuel = FUEL
-  // A filter that throws would abort the whole WebAssembly instance: its failure is kept and thrown afterwards.
+  // A filter or function that throws would abort the whole WebAssembly instance: its failure is kept and thrown afterwards.
   let failure: unknown
-  const addFilter = (name: string, filter: (...args: unknown[]) => string): void =>
-    environment.addFilter(name, (...args: unknown[]) => {
+  const harmless =
+    <Value>(work: (...args: unknown[]) => Value, instead: Value) =>
+    (...args: unknown[]): Value => {
       try {
-        return filter(...args)
+        return work(...args)
       } catch (error) {
         failure ??= error
-        return ''
+        return instead
       }
-    })
+    }
+  const addFilter = (name: string, filter: (...args: unknown[]) => string): void =>
+    environment.addFilter(name, harmless(filter, ''))
   addFilter('ip_add', (address, offset) => addToAddress(String(address), Number(offset)))
   addFilter('format', (pattern, ...values) => format(String(pattern), values))
 
@@ -67,7 +77,30 @@ export function createRenderer(): Renderer {
     }
   }
 
+  const files = new Set<string>()
+  const renderFile = (id: string, template: string, context: Readonly<Record<string, unknown>>): string => {
+    // A name that ends in .html or .json would have its values escaped.
+    const name = `${id}#`
+    environment.fuel = FILE_FUEL
+    environment.keepTrailingNewline = true
+    try {
+      if (!files.has(id)) environment.addTemplate(name, template)
+      files.add(id)
+      return environment.renderTemplate(
+        name,
+        mapFunctions(context, work => harmless(work, [])),
+      )
+    } catch (error) {
+      const line = /#:(\d+)\)/.exec(messageOf(error))?.[1]
+      throw line === undefined ? error : new Error(`line ${line}: ${reasonOf(failure ?? error)}`, { cause: error })
+    } finally {
+      environment.fuel = FUEL
+      environment.keepTrailingNewline = false
+    }
+  }
+
   return {
+    renderFile: (id, template, context) => explained(() => renderFile(id, template, context)),
     render: (template, context) => explained(() => evaluate(template, context)),
     renderText: (template, context) =>
       explained(() => {
@@ -102,6 +135,13 @@ const TOKENS =
 const pathOf = (text: string): string[] =>
   [...text.matchAll(/[A-Za-z_]\w*|'([^']*)'|"([^"]*)"/g)].map(([name, single, double]) => single ?? double ?? name)
 
+/** Without paths that a shorter one brings along: vars and vars.rack → vars. */
+export function withoutCovered(paths: readonly (readonly string[])[]): (readonly string[])[] {
+  return paths.filter(
+    path => !paths.some(other => other.length < path.length && other.every((key, depth) => key === path[depth])),
+  )
+}
+
 /** Of a template that could not be rendered because something is not defined: what that is. */
 export function undefinedPath(template: string, context: Readonly<Record<string, unknown>>): string[] | undefined {
   const own = namesOfItsOwn(template)
@@ -127,6 +167,17 @@ function namesOfItsOwn(template: string): Set<string> {
 
 const KEYWORDS =
   'and or not in is if else elif endif for endfor set endset true false none True False None loop range'.split(' ')
+
+const mapFunctions = (
+  context: Readonly<Record<string, unknown>>,
+  wrap: (work: (...args: unknown[]) => unknown) => unknown,
+): Record<string, unknown> =>
+  Object.fromEntries(
+    Object.entries(context).map(([key, value]) => [
+      key,
+      typeof value === 'function' ? wrap(value as (...args: unknown[]) => unknown) : value,
+    ]),
+  )
 
 /** '{{ a }}' → 'a'; undefined when there is any text around it or more than one expression. */
 function soleExpression(template: string): string | undefined {

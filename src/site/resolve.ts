@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import { MusterError } from '../lib/errors.ts'
 import { didYouMean } from '../lib/suggest.ts'
-import { type Renderer, isTemplate, referencedPaths, undefinedPath, valueIn } from '../lib/template.ts'
+import { type Renderer, isTemplate, referencedPaths, undefinedPath, valueIn, withoutCovered } from '../lib/template.ts'
 import { type Branch, type Leaf, type Origin, type Value, valueAt } from './layers.ts'
 import { type Plain, isMap } from './paths.ts'
 import type { Problem } from './problems.ts'
@@ -96,13 +96,6 @@ function compileLeaf(leaf: Leaf, path: readonly string[]): Compiled {
   // What does not fit its schema has been reported where the file was checked.
   const checked = validateValue(schema, raw)
   return { kind: 'fixed', value: 'value' in checked ? checked.value : undefined }
-}
-
-/** Without paths that a shorter one brings along: vars and vars.rack → vars. */
-function withoutCovered(paths: readonly (readonly string[])[]): (readonly string[])[] {
-  return paths.filter(
-    path => !paths.some(other => other.length < path.length && other.every((key, depth) => key === path[depth])),
-  )
 }
 
 function rawOf(leaf: Leaf): unknown {

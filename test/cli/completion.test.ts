@@ -180,7 +180,7 @@ const ONE: readonly (readonly [typed: string, completed: string])[] = [
 const ALL: readonly (readonly [typed: string, words: string])[] = [
   [
     'muster ',
-    'audit backup boot ci completion discover events explain group image key lab man module node nodeset restore secret serve site status token',
+    'audit backup boot ci completion discover events explain files group image key lab man module node nodeset restore secret serve site status token',
   ],
   ['muster node ', 'add ls rm set show timeline'],
   ['muster node show n0', 'n001 n002 n003 n004'],

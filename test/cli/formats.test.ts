@@ -26,6 +26,8 @@ const READS: readonly [words: string, status?: number][] = [
   ['site schema group'],
   ['explain n001'],
   ['explain gpu01 boot --site site'],
+  ['files show n001 --site site', 1],
+  ['files show n001 /etc/motd --site site'],
   ['nodeset fold n1 n2'],
   ['nodeset expand n[1-3]'],
   ['nodeset count n[1-3]'],
