@@ -20,6 +20,11 @@ beforeAll(async () => {
   await exec('git', ['init', '--quiet', join(dir, 'good')])
   await site('bad', { 'nodes.yaml': 'n[1-3]: { gruops: [compute] }\n', 'groups/compute.yaml': '{}\n' })
   await site('untested', { 'nodes.yaml': '', 'images/base/tests/a.yaml': 'user:\n  ada: { uid: 1000 }\n' })
+  await site('files', {
+    'nodes.yaml': 'n1: { files: { /etc/motd: motd.j2, /etc/bad: bad.j2 } }\n',
+    'files/motd.j2': 'This is {{ name }}.\n',
+    'files/bad.j2': '\n{{ vars.missing }}\n',
+  })
   await site('early', { 'nodes.yaml': '', 'images/gpu/tests/a.yaml': 'user:\n  ada: { exists: true }\n' })
   server = createServer((request, response) => {
     const [, status = '', code = ''] = (request.headers.authorization ?? '').replace('Bearer ', '/').split('/')
@@ -80,6 +85,14 @@ describe('exit status 0', () => {
     expect(JSON.parse(stdout)).toMatchObject({ problems: [], warnings: [{ file: 'images/gpu/tests' }] })
   })
 
+  it('for a file of a node', async () => {
+    expect(await line('files show n1 /etc/motd', { cwd: join(dir, 'files') })).toEqual({
+      status: 0,
+      stdout: 'This is n1.\n',
+      stderr: '',
+    })
+  })
+
   it('for a site without mistakes, about which nothing needs to be said', async () => {
     expect(await line('site check', { cwd: join(dir, 'good') })).toEqual({ status: 0, stdout: '', stderr: '' })
   })
@@ -98,6 +111,20 @@ describe('exit status 1', () => {
     const { status, stdout, stderr } = await line('site check --json', { cwd: join(dir, 'bad') })
     expect({ status, stderr }).toEqual({ status: 1, stderr: '' })
     expect(JSON.parse(stdout)).toMatchObject({ nodes: 3, problems: [{ file: 'nodes.yaml', line: 1, column: 11 }] })
+  })
+
+  it('for files of a node that cannot all be rendered', async () => {
+    const { status, stdout } = await line('files show n1 --json', { cwd: join(dir, 'files') })
+    expect(status).toBe(1)
+    const about = { owner: 'root', group: 'root', mode: '0644' }
+    expect(JSON.parse(stdout)).toEqual([
+      { path: '/etc/motd', source: 'files/motd.j2', ...about, size: 12, secret: false },
+      { path: '/etc/bad', source: 'files/bad.j2', ...about, problem: 'files/bad.j2: line 2: there is no vars.missing' },
+    ])
+    expect(await line('files show n1 /etc/mtd', { cwd: join(dir, 'files') })).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining('n1 gets no /etc/mtd — did you mean /etc/motd?') as string,
+    })
   })
 
   it('for mistakes in the tests of an image', async () => {
