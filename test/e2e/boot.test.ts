@@ -140,8 +140,13 @@ describe('two machines with BIOS, squashfs in RAM', () => {
     const failed = await cluster.boot('n002', boot => boot.id !== before.id && boot.failed !== undefined)
     expect(failed.failed?.reason).toMatch(/503|digest|fetch/i)
     // The event, not the state: it tries again by itself, and may be at it already.
-    const { items } = await cluster.client.get<{ items: EventReply[] }>('/api/v1/events', { kind: 'node.boot.failed' })
-    expect(items.map(({ nodes }) => nodes)).toContain('n002')
+    const { nodes } = await cluster.until('the event that it failed', async () => {
+      const { items } = await cluster.client.get<{ items: EventReply[] }>('/api/v1/events', {
+        kind: 'node.boot.failed',
+      })
+      return items[0]
+    })
+    expect(nodes).toBe('n002')
     expect(phasesOf(failed)).not.toContain('root')
     await flip(root)
     await cluster.ready('n002', before)
