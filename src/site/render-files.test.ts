@@ -95,7 +95,7 @@ describe('a file', () => {
       'files/a.j2': '{{ vars.rack }}',
       'files/b.j2': '{{ vars.own }}',
     })
-    const [[a1, b1] = [], [a2, b2] = []] = await Promise.all([render('n1'), render('n2')])
+    const [[a1, b1], [a2, b2]] = await Promise.all([render('n1'), render('n2')])
     expect(contentOf(a1)).toBe(contentOf(a2))
     expect([b1, b2].map(textOf)).toEqual(['n1', 'n2'])
   })
