@@ -1,4 +1,4 @@
-import { appendFile, open, readFile, rm } from 'node:fs/promises'
+import { appendFile, open, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
@@ -40,16 +40,14 @@ async function talkingSwitch(name: string, port: string): Promise<AsyncDisposabl
   const { lab } = cluster
   // Where its own user, too, finds it.
   const socket = join(tmpdir(), `muster-lldpd-${process.pid}.sock`)
-  const daemon = ['lldpd', '-d', '-u', socket, '-O', '/dev/null', '-I', port]
-  const program = await startProgram('ip', ['netns', 'exec', lab.names.switch, ...daemon])
-  for (const words of [
-    `configure system hostname ${name}`,
-    'configure lldp portidsubtype ifname',
-    'configure lldp tx-interval 2',
-    'resume',
-  ])
-    await cluster.until(`the switch takes: ${words}`, () => exec('lldpcli', ['-u', socket, ...words.split(' ')]))
-  return program
+  // Read before it says its first word, which would name this machine otherwise.
+  const settings = join(cluster.dir, 'lldpd.conf')
+  await writeFile(
+    settings,
+    `configure system hostname ${name}\nconfigure lldp portidsubtype ifname\nconfigure lldp tx-interval 2\n`,
+  )
+  const daemon = ['lldpd', '-d', '-u', socket, '-O', settings, '-I', port]
+  return startProgram('ip', ['netns', 'exec', lab.names.switch, ...daemon])
 }
 
 /** Processes of that name that belong to this cluster. */
