@@ -38,16 +38,22 @@ async function flip(file: string): Promise<void> {
 /** The switch of the lab says on a port what it is, as real ones do: with LLDP. */
 async function talkingSwitch(name: string, port: string): Promise<AsyncDisposable> {
   const { lab } = cluster
-  // Where its own user, too, finds it.
+  // Where its own user, too, finds them.
   const socket = join(tmpdir(), `muster-lldpd-${process.pid}.sock`)
+  const settings = join(tmpdir(), `muster-lldpd-${process.pid}.conf`)
   // Read before it says its first word, which would name this machine otherwise.
-  const settings = join(cluster.dir, 'lldpd.conf')
   await writeFile(
     settings,
     `configure system hostname ${name}\nconfigure lldp portidsubtype ifname\nconfigure lldp tx-interval 2\n`,
   )
   const daemon = ['lldpd', '-d', '-u', socket, '-O', settings, '-I', port]
-  return startProgram('ip', ['netns', 'exec', lab.names.switch, ...daemon])
+  const program = await startProgram('ip', ['netns', 'exec', lab.names.switch, ...daemon])
+  return {
+    async [Symbol.asyncDispose]() {
+      await program[Symbol.asyncDispose]()
+      await Promise.all([socket, settings].map(path => rm(path, { force: true })))
+    },
+  }
 }
 
 /** Processes of that name that belong to this cluster. */
