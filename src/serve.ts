@@ -65,8 +65,11 @@ async function serveControl({ io, options }: Call<ServeOptions>, life: Life): Pr
   const images = await openImageStore(join(data, 'images'))
   await keepSettings(store, control)
   const channels = new Channels(store, images)
-  const recorder = await Recorder.load(store, { isNode: name => control.desired.get(name) !== undefined })
   await using views = await ViewCompiler.start(store, images, logger)
+  const recorder = await Recorder.load(store, {
+    isNode: name => control.desired.get(name) !== undefined,
+    site: () => views.index(),
+  })
   const boot =
     options.role === 'control'
       ? undefined

@@ -25,6 +25,8 @@ const ROUTES: readonly [method: string, path: string, role: Role | 'none', outco
   ['GET', '/api/v1/nodes/:name/timeline', 'viewer', 'NODE_UNKNOWN'],
   ['GET', '/api/v1/nodes/:name/boot', 'viewer', 'NODE_UNKNOWN'],
   ['POST', '/api/v1/places', 'operator', 'REQUEST_INVALID', { rubbish: 1 }],
+  ['POST', '/api/v1/nodes/:name/swap', 'operator', 'REQUEST_INVALID', { rubbish: 1 }],
+  ['DELETE', '/api/v1/nodes/:name/swap', 'operator', 'SWAP_REFUSED'],
   ['GET', '/api/v1/boot/view', 'viewer', 'BOOT_NOT_READY'],
   ['POST', '/api/v1/boot/sightings', 'operator', 'REQUEST_INVALID', { rubbish: 1 }],
   ['GET', '/api/v1/machines', 'viewer', 200],

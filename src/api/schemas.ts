@@ -4,6 +4,8 @@ import { Generation } from '../control/generations.ts'
 import { Move } from '../images/moves.ts'
 import { Artefact, Digest, Manifest } from '../images/manifest.ts'
 import { Machine } from '../nodes/machines.ts'
+import { Place } from '../nodes/places.ts'
+import { Swap } from '../nodes/swaps.ts'
 import { Mac } from '../nodes/mac.ts'
 import { Phase } from '../nodes/phases.ts'
 import { Observed } from '../state/observed.ts'
@@ -33,10 +35,23 @@ export const NodePage = z.strictObject({
   next: z.string().nullable().describe('Pass as `after` to get the next page; null on the last.'),
 })
 
+export const SwapReply = z.strictObject({
+  ...Swap.omit({ running: true }).shape,
+  running: z
+    .array(z.strictObject({ mac: z.string(), node: z.string() }))
+    .describe('Machines that have yet to boot, and as what they run.'),
+})
+export type SwapReply = z.infer<typeof SwapReply>
+export const SwapNodes = z.strictObject({
+  with: z.string().min(1).max(63).describe('The node it changes machines with.'),
+  why: z.string().min(1).max(500).optional(),
+})
+
 export const NodeDetail = z.strictObject({
   name: z.string(),
   desired: z.record(z.string(), z.unknown()),
   observed: Observed,
+  swap: SwapReply.optional().describe('Whose machine it has instead of its own.'),
   revision: z.int(),
 })
 export type NodeDetail = z.infer<typeof NodeDetail>
@@ -236,7 +251,9 @@ export type BootExplanation = z.infer<typeof BootExplanation>
 
 export const MachineReply = z.strictObject({
   ...Machine.shape,
-  node: z.string().nullable().describe('The node it is, once it has been adopted.'),
+  node: z.string().nullable().describe('The node it is, by its MAC or its place.'),
+  place: Place.optional().describe('Where it was seen to be plugged in.'),
+  note: z.string().optional().describe('Why it is no node, or what is unusual about it.'),
 })
 export type MachineReply = z.infer<typeof MachineReply>
 export const MachineList = z.strictObject({ items: z.array(MachineReply) })

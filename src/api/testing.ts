@@ -69,8 +69,11 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   const tokens = await Tokens.load(store, options.now)
   const images = await openImageStore(join(data, 'images'), options.now)
   const channels = new Channels(store, images, options.now)
-  const recorder = await Recorder.load(store, { isNode: name => control.desired.get(name) !== undefined })
   const views = await ViewCompiler.start(store, images, pino({ enabled: false }))
+  const recorder = await Recorder.load(store, {
+    isNode: name => control.desired.get(name) !== undefined,
+    site: () => views.index(),
+  })
   const boot = { recorder, views, bootServers: () => ['http://10.77.0.1:7180'] }
   const socket = join(data, 'muster.sock')
   const server = await startServer(

@@ -12,12 +12,15 @@ import type { Trust } from '../site/schema.ts'
 import { SETTINGS, SiteSettings } from '../site/settings.ts'
 import type { Store } from '../state/store.ts'
 import { PLACE, Place } from '../nodes/places.ts'
-import { ViewIndex } from './index-view.ts'
-import { type BootImage, type BootNode, bootImage, bootNode, placeOf } from './view.ts'
+import { SWAP, Swap } from '../nodes/swaps.ts'
+import { identitiesOf } from './identity.ts'
+import { ViewIndex, bootMac } from './index-view.ts'
+import { type BootImage, type BootNode, bootImage, bootNode } from './view.ts'
 
 const DESIRED = 'desired/'
 /** Kinds of events after which the view may be another. */
-const MATTERS = /^(site\.applied|machine\.placed|image\.|state\.restored)/
+const MATTERS =
+  /^(site\.applied|machine\.(placed|moved|unplaced|forgotten)|node\.(place\.|replaced|swap)|image\.|state\.restored)/
 /** An image is published in several steps; its name comes last. */
 const CALM = 100
 
@@ -100,10 +103,19 @@ export class ViewCompiler implements AsyncDisposable {
       const image = await this.#image(reference, promoted.get(reference), settings.trust)
       if (image !== undefined) images[reference] = image
     }
-    const places: Record<string, string> = {}
-    for (const { key, value } of await this.#store.list(PLACE))
-      places[key.slice(PLACE.length)] = placeOf(Place.parse(JSON.parse(value)))
-    const content = { settings, nodes, images, places }
+    const seen = (await this.#store.list(PLACE)).map(
+      ({ key, value }) => [key.slice(PLACE.length), Place.parse(JSON.parse(value))] as const,
+    )
+    const { places, waiting } = identitiesOf(nodes, new Map(seen), node => bootMac(settings, node))
+    const swaps = (await this.#store.list(SWAP)).map(({ value }) => Swap.parse(JSON.parse(value)))
+    const content = {
+      settings,
+      nodes,
+      images,
+      places,
+      ...(Object.keys(waiting).length > 0 && { waiting }),
+      ...(swaps.length > 0 && { swaps }),
+    }
     const version = createHash('sha256').update(JSON.stringify(content)).digest('hex').slice(0, 32)
     if (version === this.#index?.view.version) return
     this.#index = new ViewIndex({ version, ...content })

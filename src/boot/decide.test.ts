@@ -176,6 +176,18 @@ describe('a machine nobody knows', () => {
     })
   })
 
+  it('is told what it waits for, where it would be a node but for another one', () => {
+    const waiting = { [STRANGER]: { node: 'n2', holder: MAC, place: 'sw1 2' } }
+    const waits = `${STRANGER} waits: it claims sw1 2, the place of n2, but n2 is ${MAC}`
+    expect(decideFor(indexOf({ waiting }), STRANGER)).toMatchObject({
+      kind: 'discover',
+      waits,
+      because: [waits, expect.anything()],
+    })
+    const swapped = { [STRANGER]: { node: 'n2', holder: MAC } }
+    expect(decideFor(indexOf({ waiting: swapped }), STRANGER).because[0]).toBe(`${STRANGER} waits: n2 is ${MAC}`)
+  })
+
   it('is refused where the site wants no strangers', () => {
     expect(decideFor(indexOf({ provision: { unknown: 'ignore' } }), STRANGER)).toEqual({
       kind: 'refuse',

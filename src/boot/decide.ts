@@ -14,7 +14,8 @@ export type Decision = {
       readonly machine: KnownMachine | undefined
     }
   | { readonly kind: 'disk'; readonly node: BootNode }
-  | { readonly kind: 'discover'; readonly image: BootImage }
+  /** `waits` says for what, where it would be a node but for another machine. */
+  | { readonly kind: 'discover'; readonly image: BootImage; readonly waits?: string | undefined }
   /** It gets nothing to boot, and a message that says so. */
   | { readonly kind: 'refuse'; readonly node?: BootNode; readonly problem: string; readonly hint: string }
 )
@@ -93,9 +94,16 @@ function missingFor(image: BootImage, form: 'squashfs' | 'cpio'): string | undef
   return image.initrd === undefined ? 'initramfs' : undefined
 }
 
+function whyStranger(index: ViewIndex, mac: string): string {
+  const waiting = index.waiting(mac)
+  if (waiting === undefined) return `no node has ${mac}, and it was not seen at the place of one`
+  const { node, holder, place } = waiting
+  return `${mac} waits: ${place === undefined ? '' : `it claims ${place}, the place of ${node}, but `}${node} is ${holder}`
+}
+
 function decideStranger(index: ViewIndex, mac: string): Decision {
   const { settings } = index.view
-  const because = [`no node has ${mac}, and it was not seen at the place of one`]
+  const because = [whyStranger(index, mac)]
   const refuse = (problem: string, hint: string): Decision => ({ kind: 'refuse', problem, hint, because })
   if (settings.provision.unknown === 'ignore')
     return refuse(
@@ -115,6 +123,7 @@ function decideStranger(index: ViewIndex, mac: string): Decision {
   return {
     kind: 'discover',
     image,
+    ...(index.waiting(mac) !== undefined && { waits: because[0] }),
     because: [...because, `provision.unknown is discover: it runs the kernel of ${image.name} and says what it is`],
   }
 }

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import type { Swap } from '../nodes/swaps.ts'
 import { isServed } from './index-view.ts'
 import { COMPUTE, MAC, STRANGER, boots, indexOf, prov, viewOf } from './testing.ts'
 
@@ -48,6 +49,87 @@ describe('the node a machine is', () => {
     const index = indexOf({ nodes: [two] })
     expect(index.machine(MAC)?.interface?.name).toBe('prov')
     expect(index.machine(OTHER)?.interface?.name).toBe('bmc')
+  })
+})
+
+describe('the node a machine is, where the site says both MAC and place', () => {
+  const nodes = [
+    boots('n1', { interfaces: [prov('10.77.1.1', { mac: MAC })], place: 'sw1 1' }),
+    boots('n2', { interfaces: [prov('10.77.1.2')], place: 'sw1 2' }),
+  ]
+  const nameOf = (mac: string, wanted: Parameters<typeof indexOf>[0]): string | undefined =>
+    indexOf({ nodes, ...wanted }).machine(mac)?.node.name
+
+  it.for<[where: string, place: string | undefined, node: string]>([
+    ['nowhere', undefined, 'n1'],
+    ['at its place', 'sw1 1', 'n1'],
+    ['where no node is', 'sw1 17', 'n1'],
+    ['at the place of another node', 'sw1 2', 'n2'],
+  ])('is, when it is seen %s', ([, place, node]) => {
+    expect(nameOf(MAC, { places: place === undefined ? {} : { [MAC]: place } })).toBe(node)
+  })
+
+  it('is none while it waits for another one', () => {
+    const waiting = { [MAC]: { node: 'n1', holder: OTHER, place: 'sw1 1' } }
+    const index = indexOf({ nodes, waiting, places: { [OTHER]: 'sw1 1' } })
+    expect([index.machine(MAC), index.machine(OTHER)?.node.name]).toEqual([undefined, 'n1'])
+    expect(index.waiting(MAC)).toEqual({ node: 'n1', holder: OTHER, place: 'sw1 1' })
+  })
+})
+
+describe('nodes that have changed machines', () => {
+  const bmc = { name: 'bmc', network: 'bmc', mac: '52:54:00:00:00:bc' }
+  const nodes = [
+    boots('n1', { interfaces: [prov('10.77.1.1', { mac: MAC }), bmc] }),
+    boots('n2', { interfaces: [prov('10.77.1.2')], place: 'sw1 2' }),
+  ]
+  const swap = { node: 'n1', with: 'n2', by: 'olga', at: '2026-03-01T12:00:00.000Z', isActive: true, running: {} }
+  const index = (change: Partial<Swap> = {}) =>
+    indexOf({ nodes, places: { [OTHER]: 'sw1 2' }, swaps: [{ ...swap, ...change }] })
+  const names = (view: ReturnType<typeof index>): (string | undefined)[] =>
+    [MAC, OTHER].map(mac => view.machine(mac)?.node.name)
+
+  it('are each the other, however their machines are known', () => {
+    const view = index({ why: 'memory errors' })
+    expect(names(view)).toEqual(['n2', 'n1'])
+    expect(view.machine(OTHER)).toEqual({
+      node: nodes[0],
+      interface: nodes[0]?.interfaces[0],
+      because: `${OTHER} is plugged in at sw1 2, the place of n2, but olga swapped n1 and n2 at 2026-03-01T12:00:00.000Z: memory errors`,
+    })
+    expect(view.at('sw1 2')).toEqual({ node: 'n1', mac: undefined })
+  })
+
+  it('leave management controllers where they are', () => {
+    expect(index().machine(bmc.mac)?.node.name).toBe('n1')
+  })
+
+  it('wait for machines that still run as what they were', () => {
+    const view = index({ running: { [OTHER]: 'n2' } })
+    expect(names(view)).toEqual([undefined, 'n2'])
+    expect(view.waiting(MAC)).toEqual({ node: 'n2', holder: OTHER })
+    expect(names(index({ running: { [MAC]: 'n1', [OTHER]: 'n2' } }))).toEqual(['n1', 'n2'])
+  })
+
+  it('stay what they run as after it was taken back, until they boot', () => {
+    const view = index({ isActive: false, running: { [OTHER]: 'n1' } })
+    expect(names(view)).toEqual([undefined, 'n1'])
+    expect(view.waiting(MAC)).toEqual({ node: 'n1', holder: OTHER })
+    expect(names(index({ isActive: false }))).toEqual(['n1', 'n2'])
+  })
+
+  it('are nothing special once one of them is gone from the site', () => {
+    const one = indexOf({ nodes: nodes.slice(0, 1), swaps: [swap] })
+    expect(one.machine(MAC)?.node.name).toBe('n1')
+  })
+
+  it('may be many, and whoever waits waits for the right one', () => {
+    const waiting = { [STRANGER]: { node: 'n2', holder: OTHER, place: 'sw1 2' } }
+    const more = { ...swap, node: 'n3', with: 'n4' }
+    const view = indexOf({ nodes: [...nodes, boots('n3'), boots('n4')], waiting, swaps: [swap, more] })
+    expect(view.waiting(STRANGER)?.node).toBe('n1')
+    const still = indexOf({ nodes, waiting, swaps: [{ ...swap, running: { [OTHER]: 'n2' } }] })
+    expect(still.waiting(STRANGER)?.node).toBe('n2')
   })
 })
 

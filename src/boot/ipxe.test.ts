@@ -288,6 +288,14 @@ exit
 `)
   })
 
+  it('that waits for a place: the discovery system, and on the console for what', () => {
+    const waiting = { [STRANGER]: { node: 'n2', holder: MAC, place: 'sw1 2' } }
+    const script = machineScript(decideFor(indexOf({ waiting }), STRANGER), { ...CONTEXT, mac: STRANGER })
+    const words = `${STRANGER} waits: it claims sw1 2, the place of n2, but n2 is ${MAC}`
+    expect(script).toContain(`# ${words}: it runs the discovery system\n`)
+    expect(script).toContain(`${words}: starting the discovery system`)
+  })
+
   it('that nobody knows: the discovery system, with the programs it looks around with', () => {
     const context = { ...CONTEXT, mac: STRANGER, discoveryExtras: '9'.repeat(64) }
     expect(machineScript(decideFor(indexOf(), STRANGER), context)).toBe(`#!ipxe

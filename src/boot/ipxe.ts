@@ -97,11 +97,13 @@ function discoveryScript(decision: Extract<Decision, { kind: 'discover' }>, cont
     'console=ttyS0,115200',
   ]
   return script([
-    `# ${context.mac} is unknown: it runs the discovery system`,
+    decision.waits === undefined
+      ? `# ${context.mac} is unknown: it runs the discovery system`
+      : `# ${plain(decision.waits)}: it runs the discovery system`,
     ...rounds(
       context.urls,
       load({
-        what: `nobody knows ${context.mac}: starting the discovery system`,
+        what: `${decision.waits ?? `nobody knows ${context.mac}`}: starting the discovery system`,
         kernel: image.kernel?.sha256 ?? '',
         initrds: [
           image.initrd?.sha256 ?? '',

@@ -49,7 +49,13 @@ class Control {
   }
 }
 const wordsOf = (sighting: Sighting): string =>
-  sighting.kind === 'phase' ? (sighting.detail ?? '') : sighting.kind === 'status' ? sighting.node : sighting.facts.mac
+  sighting.kind === 'phase'
+    ? (sighting.detail ?? '')
+    : sighting.kind === 'machine'
+      ? sighting.facts.mac
+      : nodeOf(sighting)
+const nodeOf = (sighting: Exclude<Sighting, { kind: 'machine' }>): string =>
+  sighting.kind === 'relayed' ? sighting.mac : (sighting.node ?? '')
 
 const away = (): never => {
   throw new MusterError('SERVER_UNREACHABLE', 'nobody listens there')

@@ -12,6 +12,8 @@ import { dhcpDesired, ownAddresses, serverUrls } from './addresses.ts'
 import { Artefacts, type Blobs } from './artefacts.ts'
 import type { AddressService, DhcpSighting } from './dhcp/desired.ts'
 import { startDnsmasq } from './dhcp/dnsmasq.ts'
+import { RelayListener } from './dhcp/relay-listener.ts'
+import type { RelayedRequest } from './dhcp/relayed.ts'
 import { type DiscoveryExtras, discoveryExtras } from './extras.ts'
 import { createBootHttp } from './http.ts'
 import type { ViewIndex } from './index-view.ts'
@@ -55,6 +57,7 @@ export class BootService implements AsyncDisposable {
   #extras: DiscoveryExtras | undefined
   #makingExtras: Promise<void> | undefined
   #addresses: AddressService | undefined
+  readonly #relays: RelayListener
   #timer: NodeJS.Timeout | undefined
   #applying: Promise<void> = Promise.resolve()
   #closed = false
@@ -62,6 +65,10 @@ export class BootService implements AsyncDisposable {
   private constructor(options: BootServiceOptions) {
     this.#options = options
     this.#reporter = new Reporter(options.send, options.logger)
+    this.#relays = new RelayListener({
+      logger: options.logger,
+      onRequest: (request, at) => this.#sawRelayed(request, at),
+    })
     const pathOf = (sha256: string): string =>
       this.#extras?.sha256 === sha256 ? this.#extras.path : options.blobs.pathOf(sha256)
     this.#artefacts = new Artefacts({ pathOf }, { logger: options.logger, budget: Math.min(totalmem() * SHARE, MOST) })
@@ -131,6 +138,7 @@ export class BootService implements AsyncDisposable {
           ...(this.#options.externalDnsmasq === true && { external: true }),
         })
         await this.#addresses.apply(dhcpDesired(index, own, this.#options.filesDir))
+        await this.#relays.want(Object.values(index.switches).some(({ circuit }) => circuit !== undefined))
       }
     }
     if (this.#servers.size > 0) await this.#prepare(index)
@@ -216,10 +224,15 @@ export class BootService implements AsyncDisposable {
     })
   }
 
+  #sawRelayed(request: RelayedRequest, at: Date): void {
+    this.#reporter.tell({ kind: 'relayed', at: at.toISOString(), server: this.#own[0] ?? '', ...request })
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed = true
     clearInterval(this.#timer)
     await this.#applying
+    await this.#relays[Symbol.asyncDispose]()
     await this.#addresses?.[Symbol.asyncDispose]()
     await Promise.all([...this.#servers.values()].map(close))
     await this.#reporter[Symbol.asyncDispose]()

@@ -47,6 +47,9 @@ interface Wanted {
   readonly nodes?: readonly BootNode[]
   readonly images?: Readonly<Record<string, BootImage>>
   readonly places?: Readonly<Record<string, string>>
+  readonly waiting?: BootView['waiting']
+  readonly swaps?: BootView['swaps']
+  readonly switches?: BootView['settings']['switches']
   readonly networks?: BootView['settings']['networks']
   readonly provision?: Partial<BootView['settings']['provision']>
   readonly discovery?: string | null
@@ -60,6 +63,7 @@ export const viewOf = (wanted: Wanted = {}): BootView =>
       networks: wanted.networks ?? {
         prov: { cidr: '10.77.0.0/16', gateway: '10.77.0.1', unknown: '10.77.255.0/24' },
       },
+      switches: wanted.switches,
       provision: Provision.parse({ servers: ['10.77.0.1', '10.77.0.2'], ...wanted.provision }),
       discovery: wanted.discovery === undefined ? 'compute' : wanted.discovery,
     },
@@ -70,6 +74,8 @@ export const viewOf = (wanted: Wanted = {}): BootView =>
     ],
     images: wanted.images ?? { compute: COMPUTE },
     places: wanted.places ?? {},
+    waiting: wanted.waiting,
+    swaps: wanted.swaps,
   })
 
 export const indexOf = (wanted: Wanted = {}): ViewIndex => new ViewIndex(viewOf(wanted))

@@ -3,7 +3,8 @@ import { type ArtefactType, manifestText } from '../images/manifest.ts'
 import { makeManifest } from '../images/store/testing.ts'
 import { siteOf, valueOf } from '../site/testing.ts'
 import { hex } from './testing.ts'
-import { BootImage, BootNode, bootImage, bootNode, placeOf } from './view.ts'
+import { placeOf } from '../nodes/places.ts'
+import { BootImage, BootNode, bootImage, bootNode } from './view.ts'
 
 describe('a node of the view', () => {
   it.for<[what: string, value: Record<string, unknown>, node: Partial<BootNode>]>([

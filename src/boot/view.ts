@@ -1,5 +1,7 @@
 import { z } from 'zod'
 import { type Manifest, artefactOf, manifestText } from '../images/manifest.ts'
+import { placeOf } from '../nodes/places.ts'
+import { Swap } from '../nodes/swaps.ts'
 import { SiteSettings } from '../site/settings.ts'
 
 /**
@@ -57,6 +59,15 @@ export const BootNode = z.strictObject({
 })
 export type BootNode = z.infer<typeof BootNode>
 
+/** A machine that would be a node, but for another one that is. */
+export const Waiting = z.strictObject({
+  node: z.string(),
+  /** MAC of the one that is. */
+  holder: z.string(),
+  place: z.string().optional(),
+})
+export type Waiting = z.infer<typeof Waiting>
+
 export const BootView = z.strictObject({
   /** Changes with the content: whoever has it has the same. */
   version: z.string(),
@@ -66,10 +77,12 @@ export const BootView = z.strictObject({
   images: z.record(z.string(), BootImage),
   /** Where machines were seen to be plugged in: MAC → place. */
   places: z.record(z.string(), z.string()),
+  /** Machines that have to wait, by MAC. */
+  waiting: z.record(z.string(), Waiting).optional(),
+  /** Nodes that have changed machines. */
+  swaps: z.array(Swap).optional(),
 })
 export type BootView = z.infer<typeof BootView>
-
-export const placeOf = (location: { switch: string; port: string }): string => `${location.switch} ${location.port}`
 
 /** A node as desired state has it. */
 export function bootNode(name: string, value: Readonly<Record<string, unknown>>): BootNode {

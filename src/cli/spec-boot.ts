@@ -34,13 +34,28 @@ export const timeline: CommandSpec = {
   action: async () => (await import('./commands/boot.ts')).timeline,
 }
 
+export const swap: CommandSpec = {
+  name: 'swap',
+  about: 'Let two nodes change machines: the identity of a node moves to a spare with its next boot',
+  details:
+    'Kept by the server, not in the site. A machine that is up stays what it is until it boots; nothing is restarted.',
+  args: [oneNode, { name: '[other]', about: 'node whose machine it gets', completes: 'nodes' }],
+  options: [
+    { flags: '--why <text>', about: 'reason, shown by node show and boot explain' },
+    { flags: '--undo', about: 'each gets its own machine back, with its next boot' },
+  ],
+  examples: ["muster node swap n012 spare3 --why 'memory errors'", 'muster node swap n012 --undo'],
+  action: async () => (await import('./commands/node.ts')).swap,
+}
+
 export const discover: CommandSpec = {
   name: 'discover',
   about: 'Machines that nobody knows: what they are, where they are plugged in, and which node they become',
   commands: [
     {
       name: 'ls',
-      about: 'List machines that run the discovery system',
+      about:
+        'List machines that are no nodes, and those with something unusual about them: moved, or waiting for a place',
       options: [{ flags: '-a, --all', about: 'those that have become nodes, too' }],
       examples: ['muster discover ls', 'muster discover ls --all -o json'],
       action: async () => (await import('./commands/discover.ts')).ls,

@@ -1,5 +1,5 @@
 import type { CommandSpec, OptionSpec } from './define.ts'
-import { boot, discover, timeline } from './spec-boot.ts'
+import { boot, discover, swap, timeline } from './spec-boot.ts'
 import { ci, image, key, module } from './spec-images.ts'
 import { lab } from './spec-lab.ts'
 
@@ -198,6 +198,7 @@ const node: CommandSpec = {
       action: async () => (await import('./commands/node.ts')).show,
     },
     timeline,
+    swap,
     {
       name: 'add',
       about: 'Add nodes to the site and commit',

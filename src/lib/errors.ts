@@ -54,6 +54,7 @@ export const catalogue = {
   DISK_FULL: [507, 'make room: muster image gc'],
   BOOT_NOT_READY: [409, 'it asks again by itself; apply a site with: muster site apply'],
   MACHINE_UNKNOWN: [404, 'list them with: muster discover ls'],
+  SWAP_REFUSED: [409, 'see who has whose machine with: muster node show'],
   MACHINE_KNOWN: [409, 'see who it is with: muster discover ls --all'],
   LAB_NEEDS: [500, 'install what is missing, or try simulated nodes: muster lab up --simulated 100'],
   LAB_RUNNING: [409, 'end it first: muster lab down'],

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { parseLldp } from './lldp.ts'
+import type { Place } from './places.ts'
 import { MachineFacts } from './reports.ts'
 
 /** A machine that ran the discovery system: what it said of itself. Kept under machine/ID. */
@@ -34,6 +35,25 @@ export function machineSeen(before: Machine | undefined, facts: MachineFacts, at
     lastSeen: at,
     server,
   }
+}
+
+/** One of which only its place is known: it has not said anything of itself. */
+export const placedMachine = (mac: string, { since }: Place): Machine => ({
+  id: machineId(mac),
+  mac,
+  facts: MachineFacts.parse({ mac }),
+  neighbours: [],
+  firstSeen: since,
+  lastSeen: since,
+  server: '',
+})
+
+/** What the switch says at the interface it booted from; where that is not known, at the only one that heard a switch. */
+export function placeSeen({ mac, facts, neighbours }: Machine): { switch: string; port: string } | undefined {
+  const booted = facts.macs.find(one => one.mac.toLowerCase() === mac)?.name
+  const [only, ...others] = neighbours
+  const found = neighbours.find(one => one.interface === booted) ?? (others.length === 0 ? only : undefined)
+  return found && { switch: found.switch, port: found.port }
 }
 
 /** Whether anything but the time is different. */

@@ -4,14 +4,20 @@ import { MusterError } from '../lib/errors.ts'
 import { OBSERVED, Observed, type Report, mergeReport } from '../state/observed.ts'
 import type { Change, NewEvent, Store } from '../state/store.ts'
 import { type Boot, Boots, type PhaseSighting, advance, isOver, phaseOf, stuck } from './boots.ts'
-import { MACHINE, Machine, isNews, machineId, machineSeen } from './machines.ts'
+import { MACHINE, Machine, isNews, machineId, machineSeen, placeSeen, placedMachine } from './machines.ts'
 import type { Phase } from './phases.ts'
+import { type Holder, PlaceBook, type PlaceClaim, type PlaceSite } from './place-book.ts'
+import { LLDP, OPTION_82, PLACE, Place, placeOf } from './places.ts'
+import { placeOfRelay } from './relay-option.ts'
 import type { Sighting, SightingBatch } from './reports.ts'
+import { SWAP, Swap, type SwapRequest, type SwapStep, Swaps } from './swaps.ts'
 
 export interface RecorderOptions {
   readonly now?: () => Date
   /** What boot servers may say of: a node that is no longer there is not recorded. */
   readonly isNode: (name: string) => boolean
+  /** What the site says of places; nothing is learnt of them before there is one. */
+  readonly site?: () => PlaceSite | undefined
 }
 
 export const BOOTS = 'boots/'
@@ -23,6 +29,8 @@ const GATHER = 200
 const RETRIES = 10
 /** More strangers than any delivery of racks brings. */
 const MOST_MACHINES = 10_000
+/** Longer than any machine takes from shutdown to its firmware asking for an address. */
+const LONG_GONE = 15 * 60_000
 /** After a gap so long we may have missed steps of boots. */
 const LONG = 60_000
 
@@ -35,6 +43,23 @@ interface Pending {
   readonly events: NewEvent[]
 }
 
+/** Of machines, what is to be written next. */
+interface PendingMachines {
+  readonly machines: Map<string, Machine>
+  /** Places and swaps by key; null for those that are no more. */
+  readonly others: Map<string, Place | Swap | null>
+  readonly events: NewEvent[]
+}
+const nothing = (): PendingMachines => ({ machines: new Map(), others: new Map(), events: [] })
+
+/** Everything that is kept of earlier days. */
+interface Known {
+  readonly boots: Map<string, readonly Boot[]>
+  readonly machines: Map<string, Machine>
+  readonly places: Map<string, Place>
+  readonly swaps: readonly Swap[]
+}
+
 /**
  * Turns what boot servers saw into observed state, timelines and events. Heartbeats stay in memory; only what changes is
  * written, many nodes at once.
@@ -44,30 +69,36 @@ export class Recorder {
   readonly #options: RecorderOptions
   readonly #boots: Map<string, readonly Boot[]>
   readonly #machines: Map<string, Machine>
+  readonly #places: PlaceBook
+  readonly #swaps: Swaps
   /** When each node was last heard, in milliseconds. */
   readonly #heard = new Map<string, number>()
+  /** Of those, who was not really heard yet: it was up when we were last here. */
+  readonly #presumed = new Set<string>()
+  /** Since when a node is not up any more. */
+  readonly #gone = new Map<string, number>()
   readonly #silent = new Set<string>()
   readonly #status = new Map<string, Status>()
   #pending = new Map<string, Pending>()
-  #pendingMachines = new Map<string, Machine>()
+  #pendingMachines = nothing()
   readonly #listeners = new Set<(phase: Phase, seconds: number) => void>()
   /** The write that will take what is pending, and the one under way. */
   #gathering: Promise<void> | undefined
   #writing: Promise<void> | undefined
+  readonly #began: number
   #swept: number
   /** Since when we have been looking without a gap. */
   #watched: number
 
-  private constructor(
-    store: Store,
-    options: RecorderOptions,
-    known: { boots: Map<string, readonly Boot[]>; machines: Map<string, Machine> },
-  ) {
+  private constructor(store: Store, options: RecorderOptions, known: Known) {
     this.#store = store
     this.#options = options
     this.#boots = known.boots
     this.#machines = known.machines
-    this.#swept = this.#now().getTime()
+    this.#places = new PlaceBook(known.places)
+    this.#swaps = new Swaps(known.swaps)
+    this.#began = this.#now().getTime()
+    this.#swept = this.#began
     this.#watched = this.#swept
   }
 
@@ -76,15 +107,24 @@ export class Recorder {
       (await store.list(BOOTS)).map(({ key, value }) => [key.slice(BOOTS.length), Boots.parse(JSON.parse(value))]),
     )
     const machines = (await store.list(MACHINE)).map(({ value }) => Machine.parse(JSON.parse(value)))
+    const places = (await store.list(PLACE)).map(
+      ({ key, value }) => [key.slice(PLACE.length), Place.parse(JSON.parse(value))] as const,
+    )
     const recorder = new Recorder(store, options, {
       boots,
       machines: new Map(machines.map(machine => [machine.id, machine])),
+      places: new Map(places),
+      swaps: (await store.list(SWAP)).map(({ value }) => Swap.parse(JSON.parse(value))),
     })
     // Whoever was up when we last looked has from now on time to be heard.
     for (const { key, value } of await store.list(OBSERVED))
-      if (Observed.parse(JSON.parse(value)).health !== undefined)
-        recorder.#heard.set(key.slice(OBSERVED.length), recorder.#now().getTime())
+      if (Observed.parse(JSON.parse(value)).health !== undefined) recorder.#presume(key.slice(OBSERVED.length))
     return recorder
+  }
+
+  #presume(node: string): void {
+    this.#heard.set(node, this.#now().getTime())
+    this.#presumed.add(node)
   }
 
   /** Told how long each phase of a boot took. */
@@ -96,24 +136,108 @@ export class Recorder {
     return this.#boots.get(node) ?? []
   }
 
+  /** Those that ran the discovery system, and those of which only the place is known. */
   machines(): readonly Machine[] {
-    return [...this.#machines.values()]
+    const unheard = [...this.#places.entries()].filter(([mac]) => !this.#machines.has(machineId(mac)))
+    return [...this.#machines.values(), ...unheard.map(([mac, place]) => placedMachine(mac, place))]
   }
 
   machine(id: string): Machine {
-    const machine = this.#machines.get(id)
+    const machine = this.#machines.get(id) ?? this.machines().find(one => one.id === id)
     if (machine === undefined) throw new MusterError('MACHINE_UNKNOWN', `no machine ${id} was discovered`)
     return machine
   }
 
+  place(mac: string): Place | undefined {
+    return this.#places.get(mac)
+  }
+
+  /** What it said, and where it is unless it runs as a node. */
   async forget(id: string, event: Omit<NewEvent, 'kind'>): Promise<void> {
-    const machine = this.machine(id)
+    const { mac } = this.machine(id)
+    const left = this.#places.forget(mac, this.#runsAs(mac) !== undefined)
     await this.#store.commit(
-      [{ key: MACHINE + id, value: null }],
-      [{ ...event, kind: 'machine.forgotten', data: { mac: machine.mac } }],
+      [
+        { key: MACHINE + id, value: null },
+        { key: PLACE + mac, value: left === null ? null : JSON.stringify(left) },
+      ],
+      [{ ...event, kind: 'machine.forgotten', data: { mac } }],
     )
     this.#machines.delete(id)
-    this.#pendingMachines.delete(id)
+    this.#pendingMachines.machines.delete(id)
+    this.#pendingMachines.others.delete(PLACE + mac)
+  }
+
+  swapOf(node: string): Swap | undefined {
+    return this.#swaps.of(node)
+  }
+
+  /** Two nodes change machines, each with the next boot of its new one. Resolves once it is stored. */
+  async swap(request: Pick<SwapRequest, 'node' | 'with' | 'why' | 'actor'>): Promise<Swap | undefined> {
+    const running = this.#running([request.node, request.with])
+    await this.#swapped(this.#swaps.swap({ ...request, running, at: this.#now().toISOString() }))
+    return this.#swaps.of(request.node)
+  }
+
+  /** Undefined once nothing is left of it. */
+  async undoSwap(request: Pick<SwapRequest, 'node' | 'why' | 'actor'>): Promise<Swap | undefined> {
+    const before = this.#swaps.of(request.node)
+    const running = before === undefined ? {} : this.#running([before.node, before.with])
+    await this.#swapped(this.#swaps.undo({ ...request, running, at: this.#now().toISOString() }))
+    return this.#swaps.of(request.node)
+  }
+
+  /** The machine that is this node: up and heard, or booting. */
+  #holderOf(node: string): Holder | undefined {
+    const [boot] = this.boots(node)
+    if (boot === undefined || boot.failed !== undefined) return undefined
+    const isUp = isOver(boot)
+    return isUp && !this.#heard.has(node) ? undefined : { mac: boot.mac, isUp }
+  }
+
+  #running(nodes: readonly string[]): Record<string, string> {
+    return Object.fromEntries(
+      nodes.flatMap(node => {
+        const holder = this.#holderOf(node)
+        return holder === undefined ? [] : [[holder.mac, node]]
+      }),
+    )
+  }
+
+  #runsAs(mac: string): string | undefined {
+    return [...this.#boots.keys()].find(node => this.#holderOf(node)?.mac === mac)
+  }
+
+  async #swapped(step: SwapStep): Promise<void> {
+    this.#notice(step)
+    await this.#written()
+  }
+
+  #notice({ swaps, event }: SwapStep): void {
+    for (const [node, swap] of swaps) this.#pendingMachines.others.set(SWAP + node, swap)
+    this.#pendingMachines.events.push(event)
+  }
+
+  /** Firmware asks for an address: what ran before runs no more. */
+  #begins(mac: string): void {
+    const step = this.#swaps.booted(mac)
+    if (step !== undefined) this.#notice(step)
+  }
+
+  /** Somebody says where machines are, and is believed against all but a node that is up and heard. Resolves once it is stored. */
+  async put(claims: readonly PlaceClaim[], event: NewEvent): Promise<void> {
+    const { actor, from } = event
+    const holderOf = (node: string): Holder | undefined => {
+      const holder = this.#presumed.has(node) ? undefined : this.#holderOf(node)
+      return holder?.isUp === true ? holder : undefined
+    }
+    const told = claims.flatMap(claim => this.#settle(claim, holderOf))
+    const others = told.filter(({ kind }) => kind !== 'machine.placed')
+    this.#pendingMachines.events.push(
+      event,
+      ...others.map(other => ({ ...other, actor, ...(from !== undefined && { from }) })),
+    )
+    await this.#written()
   }
 
   /** Resolves once what it says is stored. */
@@ -134,7 +258,7 @@ export class Recorder {
     this.#swept = now.getTime()
     for (const [node, at] of this.#heard) {
       if (now.getTime() - at < SILENT_AFTER) continue
-      this.#heard.delete(node)
+      this.#leave(node, at)
       if (!this.#options.isNode(node)) continue
       this.#silent.add(node)
       const since = new Date(at).toISOString()
@@ -166,6 +290,13 @@ export class Recorder {
       this.#machine(sighting)
       return
     }
+    if (sighting.kind === 'relayed' || (sighting.kind === 'phase' && sighting.phase === 'dhcp'))
+      this.#begins(sighting.mac)
+    if (sighting.kind === 'relayed') {
+      const place = placeOfRelay(sighting, this.#options.site?.()?.switches ?? {})
+      if (place !== undefined) this.#see({ ...place, mac: sighting.mac, source: OPTION_82, at: sighting.at })
+      return
+    }
     const { node } = sighting
     if (node === undefined || !this.#options.isNode(node)) return
     if (sighting.kind === 'phase') this.#phase(node, sighting)
@@ -178,7 +309,31 @@ export class Recorder {
     if (before === undefined && this.#machines.size >= MOST_MACHINES) return
     const after = machineSeen(before, facts, at, server)
     this.#machines.set(after.id, after)
-    if (isNews(before, after)) this.#pendingMachines.set(after.id, after)
+    if (isNews(before, after)) this.#pendingMachines.machines.set(after.id, after)
+    const said = facts.lldp.length > 0 ? placeSeen(after) : undefined
+    const known = this.#places.get(facts.mac)
+    if (known?.waits !== undefined && (said === undefined || placeOf(said) === placeOf(known))) {
+      // A node that only restarts must find its place free.
+      if (this.#isLongGone(placeOf(known))) this.#see({ ...known, mac: facts.mac, at })
+    } else if (said !== undefined) this.#see({ ...said, mac: facts.mac, source: LLDP, at })
+  }
+
+  /** Whether nothing was heard of the node at this place for longer than any restart takes. */
+  #isLongGone(place: string): boolean {
+    const node = this.#options.site?.()?.at(place)?.node
+    if (node === undefined || this.#heard.has(node)) return node === undefined
+    return this.#now().getTime() - (this.#gone.get(node) ?? this.#began) >= LONG_GONE
+  }
+
+  #see(claim: PlaceClaim): void {
+    this.#pendingMachines.events.push(...this.#settle(claim))
+  }
+
+  #settle(claim: PlaceClaim, holderOf = (node: string): Holder | undefined => this.#holderOf(node)): NewEvent[] {
+    const site = this.#options.site?.() ?? NO_SITE
+    const { changes, events } = this.#places.take(claim, { site, holderOf })
+    for (const [mac, place] of changes) this.#pendingMachines.others.set(PLACE + mac, place)
+    return events
   }
 
   #phase(node: string, sighting: PhaseSighting): void {
@@ -227,9 +382,14 @@ export class Recorder {
 
   /** Who boots sends no heartbeats, and nothing of what ran before is true any more. */
   #down(node: string): void {
-    this.#heard.delete(node)
+    this.#leave(node, this.#now().getTime())
     const pending = this.#pendingOf(node)
     pending.news = { ...pending.news, image: null, health: null, config: null }
+  }
+
+  #leave(node: string, at: number): void {
+    this.#presumed.delete(node)
+    if (this.#heard.delete(node)) this.#gone.set(node, at)
   }
 
   #statusOf(node: string, status: Status): void {
@@ -263,6 +423,8 @@ export class Recorder {
     // Sent before it went down.
     if (!this.#options.isNode(node) || boot === undefined || !isOver(boot)) return
     this.#heard.set(node, this.#now().getTime())
+    this.#presumed.delete(node)
+    this.#gone.delete(node)
     if (!this.#silent.delete(node)) return
     this.#note(node, {}, { kind: 'node.heard', nodes: node, actor: 'agent' })
     this.#health(node)
@@ -282,7 +444,8 @@ export class Recorder {
 
   /** Waits until what is pending now has been written. */
   async #written(): Promise<void> {
-    if (this.#pending.size === 0 && this.#pendingMachines.size === 0) await this.#writing
+    const { machines, events } = this.#pendingMachines
+    if (this.#pending.size === 0 && machines.size === 0 && events.length === 0) await this.#writing
     else await (this.#gathering ??= this.#gatherAndWrite())
   }
 
@@ -298,7 +461,7 @@ export class Recorder {
   async #flush(): Promise<void> {
     const [nodes, machines] = [this.#pending, this.#pendingMachines]
     this.#pending = new Map()
-    this.#pendingMachines = new Map()
+    this.#pendingMachines = nothing()
     try {
       await this.#write(nodes, machines)
     } catch (error) {
@@ -309,12 +472,20 @@ export class Recorder {
         if (boots !== undefined) later.boots ??= boots
         later.events.unshift(...events)
       }
-      this.#pendingMachines = new Map([...machines, ...this.#pendingMachines])
+      const later = this.#pendingMachines
+      this.#pendingMachines = {
+        machines: new Map([...machines.machines, ...later.machines]),
+        others: new Map([...machines.others, ...later.others]),
+        events: [...machines.events, ...later.events],
+      }
       throw error
     }
   }
 
-  async #write(nodes: ReadonlyMap<string, Pending>, machines: ReadonlyMap<string, Machine>): Promise<void> {
+  async #write(
+    nodes: ReadonlyMap<string, Pending>,
+    { machines, others, events: seen }: PendingMachines,
+  ): Promise<void> {
     for (let attempt = 1; ; attempt++) {
       const changes: Change[] = []
       const events: NewEvent[] = []
@@ -327,6 +498,8 @@ export class Recorder {
           data: { id, mac: machine.mac, neighbours: machine.neighbours, server: machine.server },
         })
       }
+      for (const [key, value] of others) changes.push({ key, value: value === null ? null : JSON.stringify(value) })
+      events.push(...seen)
       const [first, ...more] = events
       if (first === undefined) return
       try {
@@ -363,6 +536,8 @@ export class Recorder {
     events.push(...pending.events)
   }
 }
+
+const NO_SITE: PlaceSite = { switches: {}, at: () => undefined, isFixed: () => false }
 
 const observedBoot = (boot: Boot): NonNullable<Report['boot']> =>
   boot.failed === undefined ? { value: phaseOf(boot) } : { value: 'failed', reason: boot.failed.reason.slice(0, 1000) }

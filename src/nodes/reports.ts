@@ -22,6 +22,11 @@ const several = <Item extends z.ZodType>(item: Item, most: number) =>
     .default([])
 /** The longest time ago that anybody needs to know of. */
 const LONG_AGO = 30 * 86_400
+/** An option of DHCP has no more than 255 bytes. */
+const OptionBytes = z
+  .string()
+  .max(510)
+  .regex(/^([0-9a-f]{2})*$/)
 const Digest = z.string().regex(/^sha256:[0-9a-f]{64}$/)
 
 /** A step of a boot, told by initramfs or agent. */
@@ -114,6 +119,16 @@ export const Sighting = z.discriminatedUnion('kind', [
     hostname: z.string().max(253),
     addresses: z.array(z.string().max(64)).max(32),
     health: Health,
+  }),
+  /** What a switch added to the DHCP request of a machine that boots: option 82, its parts in hex. */
+  z.strictObject({
+    kind: z.literal('relayed'),
+    at: z.iso.datetime(),
+    server: z.string().max(64),
+    mac: Mac,
+    circuit: OptionBytes.optional(),
+    remote: OptionBytes.optional(),
+    relay: z.ipv4().optional(),
   }),
   z.strictObject({ kind: z.literal('machine'), at: z.iso.datetime(), server: z.string().max(64), facts: MachineFacts }),
 ])

@@ -29,6 +29,7 @@ export function checkSite(site: Site): Problem[] {
     ...site.problems,
     ...checkNetworks(site),
     ...checkProvision(site),
+    ...checkSwitches(site),
     ...checkChannels(site),
     ...checkRecipes(site),
   ]
@@ -53,6 +54,24 @@ function checkNetworks(site: Site): Problem[] {
     inside('unknown', network.unknown, unknown === undefined ? [] : [unknown.base, lastAddress(unknown)])
   }
   return problems
+}
+
+/** Two switches that say the same of themselves cannot be told apart. */
+function checkSwitches(site: Site): Problem[] {
+  const main = site.files.files.find(file => file.kind === 'site')
+  const claimed = new Map<string, string>()
+  return [...site.switches].flatMap(([name, { circuit, remote, relay }]) => {
+    if (circuit === undefined) return []
+    const sent = remote ?? (relay === undefined ? name : '')
+    const key = `${sent.toLowerCase().replaceAll(/[:.-]/g, '')} ${relay ?? ''}`
+    const other = claimed.get(key)
+    claimed.set(key, other ?? name)
+    if (other === undefined) return []
+    const path = ['switches', name, remote === undefined && relay !== undefined ? 'relay' : 'remote']
+    const { line, column } = treeAt(main?.tree, path) ?? treeAt(main?.tree, path.slice(0, 2)) ?? { line: 1, column: 1 }
+    const message = `option 82 of ${name} and ${other} cannot be told apart: give each another remote or relay`
+    return [{ file: 'site.yaml', line, column, path: path.join('.'), message }]
+  })
 }
 
 /** A channel may only ask for signatures of keys there are. */

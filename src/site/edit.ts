@@ -107,6 +107,7 @@ const lastNodesFile = (site: Site): SiteFile | undefined => site.files.files.fin
 /** Out of every entry and every cluster that names them. */
 export function removeNodes(site: Site, nodes: string): FileEdits {
   const set = knownNodes(site, nodes)
+  refuseMade(site, set)
   const edits = new Map<string, YamlEdit[]>()
   const add = (file: string, edit: YamlEdit): void => void edits.set(file, [...(edits.get(file) ?? []), edit])
   for (const file of site.files.files) {
@@ -124,6 +125,17 @@ export function removeNodes(site: Site, nodes: string): FileEdits {
     if (file.kind === 'cluster') leaveCluster(site, file, set, add)
   }
   return edits
+}
+
+/** Nodes that a switch makes are in no list that they could be taken out of. */
+function refuseMade(site: Site, set: NodeSet): void {
+  for (const name of set) {
+    const made = site.nodes.get(name)?.entries.find(({ layer }) => layer.file === 'site.yaml')
+    if (made !== undefined)
+      throw new MusterError('EDIT_INVALID', `${name} is a port of a switch: ${made.key} in site.yaml makes it`, {
+        hint: `take its port out of ${made.key}.ports`,
+      })
+  }
 }
 
 /** The folded set; where that is the key of another entry, the same set in other words: n1 → n1,n1. */

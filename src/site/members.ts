@@ -58,9 +58,10 @@ export function readNodes(
   groups: ReadonlyMap<string, SiteGroup>,
   cluster: string,
   problems: Problem[],
+  made: readonly NodeFileEntry[] = [],
 ): Map<string, NodeDraft> {
   const nodes = new Map<string, NodeDraft>()
-  for (const entry of files.files.flatMap(file => file.entries)) {
+  for (const entry of [...made, ...files.files.flatMap(file => file.entries)]) {
     reportUnknownGroups(entry, groups, problems)
     // Most nodes have one entry, and share it with many: what follows from it is worked out once.
     const alone = { entries: [entry], groups: groupsOf([entry], groups) }

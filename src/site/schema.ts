@@ -3,6 +3,7 @@ import { canonicalAddress, isAddress, parseNetwork } from '../lib/ip.ts'
 import { parseSize } from '../lib/size.ts'
 import { ModuleFile } from './module.ts'
 import { Recipe } from './recipe.ts'
+import { Switch, SwitchName } from './switches.ts'
 import { FileMode, FileTarget, Name, UserName, text } from './values.ts'
 
 /**
@@ -229,6 +230,12 @@ export const fileSchemas = {
     site: Name.describe('Name of the site.'),
     domain: Domain.nullish().describe('DNS domain of all nodes.'),
     networks: z.record(Name, Network).nullish().describe('Networks by name.'),
+    switches: z
+      .record(SwitchName, Switch)
+      .optional()
+      .describe(
+        'Switches by name: how they say which port a machine is plugged into, and which nodes their ports are.',
+      ),
     provision: Provision.optional().describe('How machines are booted.'),
     secrets: z
       .strictObject({

@@ -1,11 +1,13 @@
 import { z } from 'zod'
 import { Channel, Network, Provision, Trust } from './schema.ts'
 import type { Site } from './site.ts'
+import { Switch } from './switches.ts'
 
 /** What a site says of itself rather than of a node: stored beside desired state, for whoever serves nodes. */
 export const SiteSettings = z.strictObject({
   site: z.string(),
   networks: z.record(z.string(), Network),
+  switches: z.record(z.string(), Switch).optional(),
   provision: Provision,
   /** The image whose kernel runs the discovery system. */
   discovery: z.string().nullable(),
@@ -21,6 +23,7 @@ export function settingsOf(site: Site): SiteSettings {
   return {
     site: site.name,
     networks: Object.fromEntries(site.networks),
+    ...(site.switches.size > 0 && { switches: Object.fromEntries(site.switches) }),
     provision: site.provision,
     trust: site.trust,
     channels: Object.fromEntries(site.channels),

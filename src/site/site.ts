@@ -2,7 +2,7 @@ import type { z } from 'zod'
 import { type GroupResolver, type NodeSet, numbersOf } from '../lib/nodeset/index.ts'
 import { MusterError } from '../lib/errors.ts'
 import { didYouMean } from '../lib/suggest.ts'
-import { createRenderer } from '../lib/template.ts'
+import { type Renderer, createRenderer } from '../lib/template.ts'
 import { type SiteFile, type SiteFiles, readSiteFiles } from './files.ts'
 import { type Branch, LayerMerger } from './layers.ts'
 import { type SiteGroup, type SiteNode, groupResolver, readClusters, readGroups, readNodes } from './members.ts'
@@ -10,6 +10,8 @@ import type { Plain } from './paths.ts'
 import type { Problem } from './problems.ts'
 import { Resolver } from './resolve.ts'
 import { Channel, Network, Provision, Trust } from './schema.ts'
+import { type SwitchNodes, switchNodes } from './switch-nodes.ts'
+import { Switch } from './switches.ts'
 import type { SiteSource } from './source.ts'
 import { plainOf, treeAt } from './validate.ts'
 import { NAME } from './values.ts'
@@ -19,6 +21,7 @@ export interface Site {
   readonly name: string
   readonly files: SiteFiles
   readonly networks: ReadonlyMap<string, Network>
+  readonly switches: ReadonlyMap<string, Switch>
   readonly provision: Provision
   readonly trust: Trust
   readonly channels: ReadonlyMap<string, Channel>
@@ -48,6 +51,9 @@ interface SiteMemory {
   readonly merger: LayerMerger
   readonly resolver: Resolver
   readonly resolved: WeakMap<Branch, Map<string, Remembered>>
+  readonly renderer: Renderer
+  /** Layers that are the same keep what was made of them. */
+  readonly switchNodes: WeakMap<SiteFile, SwitchNodes>
 }
 
 interface Remembered {
@@ -66,13 +72,20 @@ function buildSite(files: SiteFiles, known?: SiteMemory): Site {
   const main = files.files.find(file => file.kind === 'site')
   const name = textAt(main, 'site') ?? 'site'
   const groups = readGroups(files, problems)
-  const nodes = readNodes(files, groups, name, problems)
-  const clusters = readClusters(files, nodes, groups, problems)
+  const renderer = known?.renderer ?? createRenderer()
   const memory = known ?? {
+    renderer,
     merger: new LayerMerger(),
-    resolver: new Resolver(createRenderer()),
+    resolver: new Resolver(renderer),
     resolved: new WeakMap(),
+    switchNodes: new WeakMap(),
   }
+  const switches = readMap(main, 'switches', Switch)
+  const made = main && (memory.switchNodes.get(main) ?? switchNodes(main, switches, memory.renderer))
+  if (main !== undefined && made !== undefined) memory.switchNodes.set(main, made)
+  problems.push(...(made?.problems ?? []))
+  const nodes = readNodes(files, groups, name, problems, made?.entries)
+  const clusters = readClusters(files, nodes, groups, problems)
   const groupLayers = new Map([...groups].map(([group, { file }]) => [group, file.layers]))
   const clusterLayers = new Map(
     files.files.filter(file => file.kind === 'cluster').map(file => [file.name, file.layers]),
@@ -94,6 +107,7 @@ function buildSite(files: SiteFiles, known?: SiteMemory): Site {
     memory,
     layersOf,
     networks: readMap(main, 'networks', Network),
+    switches,
     provision: readPart(main, 'provision', Provision),
     trust: readPart(main, 'trust', Trust),
     channels: readMap(main, 'channels', Channel),

@@ -4,10 +4,15 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { DhcpDesired } from '../../src/boot/dhcp/desired.ts'
 import type { Question } from '../../src/boot/dhcp/fixtures/ask.ts'
+import type { RelayedRequest } from '../../src/boot/dhcp/relayed.ts'
 import { sample, sampleHost } from '../../src/boot/dhcp/samples.ts'
 import { Namespace, Served, Switch, temporaryDirectory, until } from '../../src/boot/dhcp/testing.ts'
 import { exec } from '../../src/lib/exec.ts'
 import type { Program } from '../../src/lib/program.ts'
+import type { Place } from '../../src/nodes/places.ts'
+import { Recorder } from '../../src/nodes/recorder.ts'
+import { openSqliteStore } from '../../src/state/sqlite.ts'
+import type { Store } from '../../src/state/store.ts'
 
 const hex = (text: string): string => Buffer.from(text).toString('hex')
 const arch = (number: number): string => number.toString(16).padStart(4, '0')
@@ -236,6 +241,86 @@ describe('through a relay', () => {
       script,
     ])
     expect(said).toContain('10.78.1.3 16 10.78.0.254 10.77.0.1 far.example')
+  })
+})
+
+const nodeAt = (place: string) => (place === 'sw2 eth1' ? { node: 'n007' } : undefined)
+
+describe('what switches say of a machine that boots', () => {
+  const FIRMWARE = '52:54:00:00:00:07'
+  const CISCO = '010600040064010302080006001b2c334455'
+  const requests: RelayedRequest[] = []
+  let recorder: Recorder
+  let store: Store
+
+  /** Listens on the boot server, beside dnsmasq, and hands on what it hears as a boot server does. */
+  beforeAll(async () => {
+    store = await keep(openSqliteStore(join(dir, 'state.db')))
+    const switches = {
+      sw1: { circuit: 'cisco', remote: '00:1b:2c:33:44:55', port: '{{ port }}' },
+      sw2: { circuit: 'linux', relay: '10.78.0.254' },
+    }
+    recorder = await Recorder.load(store, {
+      isNode: () => true,
+      site: () => ({ switches, at: nodeAt, isFixed: () => false }),
+    })
+    const { promise: isListening, resolve: listening } = Promise.withResolvers<void>()
+    const program = new URL('../../src/boot/dhcp/fixtures/listen.ts', import.meta.url).pathname
+    await keep(
+      server.start(process.execPath, [program], {
+        onLine: line => {
+          const said = JSON.parse(line) as RelayedRequest & { listening?: true; at: string }
+          if (said.listening === true) listening()
+          else {
+            requests.push(said)
+            void recorder.take({ sightings: [{ kind: 'relayed', server: '10.77.0.1', ...said }], heard: '' })
+          }
+        },
+      }),
+    )
+    await isListening
+  })
+
+  const placed = (mac: string) =>
+    until(
+      () => store.get(`place/${mac}`),
+      entry => entry !== undefined,
+    ).then(entry => JSON.parse(entry?.value ?? '') as Place)
+
+  test("ISC's relay adds its interface: the machine is at the place of a node", async () => {
+    await far.ip(`link set dev eth0 address ${FIRMWARE}`)
+    const { promise: isListening, resolve: listening } = Promise.withResolvers<void>()
+    await using _ = await relay.start('dhcrelay', ['-4', '-d', '-a', '-iu', 'eth0', '-id', 'eth1', '10.77.0.1'], {
+      onLine: line => void (line.startsWith('Sending on') && listening()),
+    })
+    await isListening
+    const asks = ['udhcpc', '-i', 'eth0', '-f', '-q', '-n', '-t', '60', '-T', '1', '-s', '/bin/true']
+    await far.run('busybox', [...asks, '-V', 'PXEClient:Arch:00007:UNDI:003001'])
+    expect(await placed(FIRMWARE)).toMatchObject({ switch: 'sw2', port: 'eth1', source: 'option 82' })
+    expect(requests.filter(({ mac }) => mac === FIRMWARE)).toEqual([
+      { mac: FIRMWARE, circuit: hex('eth1'), relay: '10.78.0.254', at: expect.any(String) as string },
+    ])
+    const [event] = await store.events({ after: 0, kind: 'machine.placed' })
+    expect(event).toMatchObject({ nodes: 'n007', data: { mac: FIRMWARE, place: 'sw2 eth1', source: 'option 82' } })
+  })
+
+  test('all of a long option is read, which dnsmasq gives back as it came', async () => {
+    const mac = '52:54:00:00:00:08'
+    const question = { mac, giaddr: '10.78.0.253', options: { ...pxe(0x07), 82: CISCO } }
+    await relay.ip('address add 10.78.0.253/16 dev eth1')
+    const [answer] = await relay.ask([question], '10.77.0.1')
+    expect(answer?.options).toMatchObject({ 82: CISCO })
+    expect(await placed(mac)).toMatchObject({ switch: 'sw1', port: '3', source: 'option 82' })
+  })
+
+  test('of what does not boot nothing is learnt', async () => {
+    const [controller, machine] = ['52:54:00:00:00:bc', '52:54:00:00:00:09']
+    const through = { giaddr: '10.78.0.254', options: { 82: `0104${hex('eth1')}` } }
+    const boots = { ...through, options: { ...pxe(0x07), ...through.options } }
+    await relay.ask([{ mac: controller, ...through }], '10.77.0.1')
+    await relay.ask([{ mac: machine, ...boots }], '10.77.0.1')
+    await placed(machine)
+    expect(await store.get(`place/${controller}`)).toBeUndefined()
   })
 })
 

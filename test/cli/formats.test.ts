@@ -91,6 +91,7 @@ const OTHERS = [
   'node add',
   'node set',
   'node rm',
+  'node swap',
   'group add',
   'group set',
   'group rm',

@@ -225,7 +225,8 @@ describe('where machines are plugged in', () => {
     const places = [place(MAC, '1'), place('52:54:00:00:00:02', '2'), place(MAC.replaceAll(':', '-'), '4')]
     expect((await ask('POST', '/api/v1/places', { places })).status).toBe(204)
     expect(server.boot.views.index()?.machine(MAC)?.node.name).toBe('n004')
-    expect((await events()).map(({ data }) => data)).toEqual([{ count: 2, source: 'operator' }])
+    const placed = (await events()).filter(({ kind }) => kind === 'machine.placed')
+    expect(placed.map(({ data }) => data)).toEqual([{ count: 2, source: 'operator' }])
   })
 
   it.for<[what: string, body: object]>([

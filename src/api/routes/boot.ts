@@ -5,7 +5,6 @@ import { machineScript } from '../../boot/ipxe.ts'
 import type { ViewIndex } from '../../boot/index-view.ts'
 import { BootView } from '../../boot/view.ts'
 import { type Boot, timesOf } from '../../nodes/boots.ts'
-import { PLACE, type Place } from '../../nodes/places.ts'
 import { SightingBatch } from '../../nodes/reports.ts'
 import { type Routes, actorOf, typed } from '../context.ts'
 import { BootExplanation, type BootReply, PutPlaces, TimelineReply } from '../schemas.ts'
@@ -15,7 +14,7 @@ const tags = ['boot']
 const NO_BOOT = '0000000000000000'
 
 /** How nodes boot: what each would get and why, how its last boots went; and what boot servers ask and tell. */
-export const bootRoutes: Routes = (app, { control, store, recorder, views, bootServers }) => {
+export const bootRoutes: Routes = (app, { control, recorder, views, bootServers }) => {
   const one = z.strictObject({ name: z.string().max(63) })
   const known = (name: string): void => {
     if (control.desired.get(name) === undefined) throw new MusterError('NODE_UNKNOWN', `no node is named ${name}`)
@@ -61,14 +60,17 @@ export const bootRoutes: Routes = (app, { control, store, recorder, views, bootS
     },
     async (request, reply) => {
       const { places, source } = request.body
-      const since = new Date().toISOString()
+      const at = new Date().toISOString()
       const actor = actorOf(request)
       // Of a machine that is named twice the last counts.
-      const byMac = new Map(places.map(({ mac, ...where }) => [mac, { ...where, source, since } satisfies Place]))
-      await store.commit(
-        [...byMac].map(([mac, place]) => ({ key: PLACE + mac, value: JSON.stringify(place) })),
-        [{ kind: 'machine.placed', actor: actor.name, from: actor.from, data: { count: byMac.size, source } }],
-      )
+      const byMac = new Map(places.map(place => [place.mac, { ...place, source, at }]))
+      await views.refresh()
+      await recorder.put([...byMac.values()], {
+        kind: 'machine.placed',
+        actor: actor.name,
+        from: actor.from,
+        data: { count: byMac.size, source },
+      })
       await views.refresh()
       return reply.status(204).send()
     },

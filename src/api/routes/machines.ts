@@ -1,8 +1,9 @@
 import { z } from 'zod'
-import { isServed } from '../../boot/index-view.ts'
+import { type ViewIndex, isServed } from '../../boot/index-view.ts'
 import type { BootNode } from '../../boot/view.ts'
 import { MusterError } from '../../lib/errors.ts'
 import type { Machine } from '../../nodes/machines.ts'
+import { type Place, placeOf } from '../../nodes/places.ts'
 import { setNodes } from '../../site/edit.ts'
 import { type Routes, actorOf, typed } from '../context.ts'
 import { AdoptMachine, AdoptedReply, MachineList, MachineReply } from '../schemas.ts'
@@ -12,10 +13,17 @@ const tags = ['discovery']
 /** Machines that nobody knew: what they said of themselves, and how they become nodes. */
 export const machineRoutes: Routes = (app, { control, recorder, views, bootServers }) => {
   const one = z.strictObject({ id: z.string().regex(/^[0-9a-f]{12}$/) })
-  const reply = (machine: Machine): MachineReply => ({
-    ...machine,
-    node: views.index()?.machine(machine.mac)?.node.name ?? null,
-  })
+  const reply = (machine: Machine): MachineReply => {
+    const index = views.index()
+    const place = recorder.place(machine.mac)
+    const note = index && noteOf(index, machine.mac, place)
+    return {
+      ...machine,
+      node: index?.machine(machine.mac)?.node.name ?? null,
+      ...(place !== undefined && { place }),
+      ...(note !== undefined && { note }),
+    }
+  }
 
   typed(app).get(
     '/api/v1/machines',
@@ -85,6 +93,18 @@ export const machineRoutes: Routes = (app, { control, recorder, views, bootServe
       return { machine: machine.id, node: name, commit: edit.commit, generation: generation.number }
     },
   )
+}
+
+/** What somebody who looks after the site should know of it. */
+function noteOf(index: ViewIndex, mac: string, place: Place | undefined): string | undefined {
+  const waiting = index.waiting(mac)
+  const moved = place?.from === undefined ? [] : [`moved from ${place.from}`]
+  const where = place && placeOf(place)
+  const waits = waiting === undefined ? [] : [`waits: ${waiting.node} is ${waiting.holder}`]
+  const isNode = index.machine(mac) !== undefined
+  const alone = !isNode && waiting === undefined && where !== undefined && index.at(where) === undefined
+  const notes = [...waits, ...(alone ? [`no node is at ${where}`] : []), ...moved]
+  return notes.length === 0 ? undefined : notes.join('; ')
 }
 
 const hostOf = (url: string): string => new URL(url).hostname

@@ -7,6 +7,7 @@ import { addNodes, removeNodes, setNodes, settingMessage } from '../../site/edit
 import { explainNode } from '../../site/explain.ts'
 import { hideSecrets } from '../../site/paths.ts'
 import { allObserved, observedOf } from '../../state/observed.ts'
+import type { Swap } from '../../nodes/swaps.ts'
 import { type Routes, actorOf, typed } from '../context.ts'
 import {
   AddNodes,
@@ -17,13 +18,20 @@ import {
   NodePage,
   RemoveNodes,
   SetNodes,
+  SwapNodes,
+  SwapReply,
 } from '../schemas.ts'
 
 const tags = ['nodes']
 const PAGE = 1000
 const MAX_PAGE = 50_000
 
-export const nodeRoutes: Routes = (app, { control, store }) => {
+const swapReply = ({ running, ...swap }: Swap): SwapReply => ({
+  ...swap,
+  running: Object.entries(running).map(([mac, node]) => ({ mac, node })),
+})
+
+export const nodeRoutes: Routes = (app, { control, store, recorder, views }) => {
   const groupNames = async (): Promise<readonly string[]> => (await currentGeneration(store)).generation?.groups ?? []
   const list = z.strictObject({
     nodes: z.string().max(10_000).optional().describe('Node set to choose from, such as n[001-016] or @compute.'),
@@ -86,7 +94,57 @@ export const nodeRoutes: Routes = (app, { control, store }) => {
     async ({ params }) => {
       const node = known(params.name)
       const desired = hideSecrets(node.value) as Record<string, unknown>
-      return { name: params.name, desired, observed: await observedOf(store, params.name), revision: node.revision }
+      const swap = recorder.swapOf(params.name)
+      return {
+        name: params.name,
+        desired,
+        observed: await observedOf(store, params.name),
+        ...(swap !== undefined && { swap: swapReply(swap) }),
+        revision: node.revision,
+      }
+    },
+  )
+
+  typed(app).post(
+    '/api/v1/nodes/:name/swap',
+    {
+      config: { role: 'operator' },
+      schema: {
+        summary: 'Let it change machines with another node, each with the next boot',
+        tags,
+        params: one,
+        body: SwapNodes,
+        response: { 200: SwapReply },
+      },
+    },
+    async request => {
+      const { with: other, why } = request.body
+      known(request.params.name)
+      known(other)
+      const swap = await recorder.swap({ node: request.params.name, with: other, why, actor: actorOf(request) })
+      await views.refresh()
+      if (swap === undefined) throw new Error('a swap vanished while it was made')
+      return swapReply(swap)
+    },
+  )
+
+  typed(app).delete(
+    '/api/v1/nodes/:name/swap',
+    {
+      config: { role: 'operator' },
+      schema: {
+        summary: 'Take that back, as of the next boot of either machine',
+        tags,
+        params: one,
+        response: {
+          200: z.strictObject({ swap: SwapReply.nullable().describe('What is left until they have booted.') }),
+        },
+      },
+    },
+    async request => {
+      const swap = await recorder.undoSwap({ node: request.params.name, actor: actorOf(request) })
+      await views.refresh()
+      return { swap: swap === undefined ? null : swapReply(swap) }
     },
   )
 

@@ -9,26 +9,27 @@ type Machines = { readonly items: readonly MachineReply[] }
 
 export async function ls({ io, out, options }: Call<{ all?: boolean }>): Promise<void> {
   const { items } = await connect(io, options).get<Machines>('/api/v1/machines')
-  const shown = options.all === true ? items : items.filter(machine => machine.node === null)
+  const shown = options.all === true ? items : items.filter(({ node, note }) => node === null || note !== undefined)
   const now = new Date()
   await out.result(shown, () =>
     shown.length === 0
       ? ['no unknown machines']
       : [
           ...table(
-            ['ID', 'MAC', 'PLACE', 'MACHINE', 'SERIAL', 'CPUS', 'MEMORY', 'DISKS', 'BMC', 'NODE', 'SEEN'],
+            ['ID', 'MAC', 'PLACE', 'MACHINE', 'SERIAL', 'CPUS', 'MEMORY', 'DISKS', 'BMC', 'NODE', 'SEEN', 'NOTE'],
             shown.map(machine => [
               machine.id,
               machine.mac,
-              machine.neighbours.map(({ switch: name, port }) => `${name} ${port}`).join(', ') || '-',
+              placesOf(machine).join(', ') || '-',
               [machine.facts.vendor, machine.facts.product].filter(Boolean).join(' ') || '-',
               machine.facts.serial || '-',
-              String(machine.facts.cpu.count),
-              humanSize(machine.facts.memory),
+              machine.facts.cpu.count === 0 ? '-' : String(machine.facts.cpu.count),
+              machine.facts.memory === 0 ? '-' : humanSize(machine.facts.memory),
               machine.facts.disks.map(disk => humanSize(disk.size)).join(' + ') || '-',
               machine.facts.bmc?.address || '-',
               machine.node ?? '-',
               `${ago(machine.lastSeen, now)} ago`,
+              machine.note ?? '',
             ]),
           ),
           ...(shown.some(machine => machine.node === null)
@@ -37,6 +38,11 @@ export async function ls({ io, out, options }: Call<{ all?: boolean }>): Promise
         ],
   )
 }
+
+/** Where it is known to be, then what else its switches say. */
+const placesOf = ({ place, neighbours }: MachineReply): string[] => [
+  ...new Set([...(place === undefined ? [] : [place]), ...neighbours].map(at => `${at.switch} ${at.port}`)),
+]
 
 export async function adopt({
   io,

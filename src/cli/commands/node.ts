@@ -1,4 +1,4 @@
-import type { NodeDetail, NodeItem } from '../../api/schemas.ts'
+import type { NodeDetail, NodeItem, SwapReply } from '../../api/schemas.ts'
 import { MusterError } from '../../lib/errors.ts'
 import { fold } from '../../lib/nodeset/index.ts'
 import { flatten, showValue } from '../../site/paths.ts'
@@ -51,6 +51,7 @@ export async function show({ io, out, args: [name = ''], options }: Call): Promi
   const now = new Date()
   await out.result(node, () => [
     `${out.style('bold', node.name)}  desired state of revision ${node.revision}`,
+    ...(node.swap === undefined ? [] : swapLines(node.swap)),
     ...table(
       ['PATH', 'VALUE'],
       [...flatten(node.desired)].map(([path, value]) => [path.join('.'), showValue(value)]),
@@ -65,4 +66,33 @@ export async function show({ io, out, args: [name = ''], options }: Call): Promi
           ),
         )),
   ])
+}
+
+export async function swap({
+  io,
+  out,
+  args: [name = '', other],
+  options,
+}: Call<{ undo?: boolean; why?: string }>): Promise<void> {
+  const path = `/api/v1/nodes/${encodeURIComponent(name)}/swap`
+  const client = connect(io, options)
+  if (options.undo === true) {
+    if (other !== undefined) throw new MusterError('USAGE', '--undo needs only one of the two nodes')
+    const { swap: left } = await client.send<{ swap: SwapReply | null }>('DELETE', path)
+    await out.result({ swap: left }, () => [
+      ...(left === null ? [`${name} has its own machine again`] : swapLines(left)),
+    ])
+    return
+  }
+  if (other === undefined)
+    throw new MusterError('USAGE', 'say which node it changes machines with', { hint: 'muster node swap n012 spare3' })
+  const body = { with: other, ...(options.why !== undefined && { why: options.why }) }
+  const done = await client.send<SwapReply>('POST', path, body)
+  await out.result(done, () => [...swapLines(done), `to take it back: muster node swap ${name} --undo`])
+}
+
+function swapLines({ node, with: other, by, at, why, isActive, running }: SwapReply): string[] {
+  const waits = running.map(({ mac, node: runsAs }) => `  ${mac} runs as ${runsAs} until it boots`)
+  const words = `${node} and ${other} have changed machines: ${by}, ${at}${why === undefined ? '' : `: ${why}`}`
+  return [isActive ? words : `${node} and ${other} get their own machines back`, ...waits]
 }

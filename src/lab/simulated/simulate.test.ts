@@ -97,7 +97,7 @@ describe('a simulated node', () => {
     const phases = start(cast(1))
     await until('heartbeats', () => beats.length >= 3)
     expect(phasesOf('s0')).toEqual(['loader', 'loader', 'kernel', 'initrd', 'fetch', 'root', 'agent', 'ready'])
-    const ids = new Set(told.map(sighting => (sighting.kind === 'machine' ? '' : sighting.boot)))
+    const ids = new Set(told.map(sighting => ('boot' in sighting ? sighting.boot : '')))
     expect(ids.size).toBe(1)
     expect(phases).toEqual(['s0 loader', 's0 kernel', 's0 root', 's0 ready'])
     expect(told.find(({ kind }) => kind === 'status')).toMatchObject({
