@@ -1,15 +1,18 @@
+import { cp } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ApiClient } from '../src/api/client.ts'
 import type { BootReply, TimelineReply } from '../src/api/schemas.ts'
 import { exec } from '../src/lib/exec.ts'
 import type { Phase } from '../src/nodes/phases.ts'
 import { type Bench, type Figure, against } from './figure.ts'
-import { MUSTER, temporaryDir } from './world.ts'
+import { MUSTER, makeRepository, temporaryDir } from './world.ts'
 
 const SITE = new URL('../examples/site', import.meta.url).pathname
 /** Of the time from the start of the kernel to ready, what our initramfs may take. */
 const MOST = 0.25
 const BOOTS = 3
+/** The first one that `lab up` starts. */
+const NODE = 'n001'
 
 /** What happens while the kernel and the real system start, and what our initramfs adds to that. */
 const OURS: readonly Phase[] = ['initrd', 'fetch']
@@ -18,28 +21,29 @@ const KERNEL_ON: readonly Phase[] = ['kernel', ...OURS, 'root', 'agent']
 /** Virtual machines that boot the example's compute image, as `npm start` shows it: the time of each phase. */
 export const labBench: Bench = async function* () {
   await using dir = await temporaryDir()
+  // A copy: builds write locks into it.
+  const site = join(dir.path, 'site')
+  await cp(SITE, site, { recursive: true })
+  await makeRepository(site)
   const lab = (...words: string[]): Promise<unknown> =>
-    exec(MUSTER, ['lab', ...words, '--dir', dir.path], { timeout: 0, env: { MUSTER_SITE: SITE } })
+    exec(MUSTER, ['lab', ...words, '--dir', dir.path], { timeout: 0, env: { MUSTER_SITE: site } })
   const client = new ApiClient({ server: join(dir.path, 'data', 'muster.sock') })
   try {
     await lab('up', '--nodes', '1', '--port', '0')
-    const [node = ''] = (await client.get<{ items: { name: string }[] }>('/api/v1/nodes', { limit: '1' })).items.map(
-      ({ name }) => name,
-    )
     for (let count = 1; ; count++) {
-      const boot = await readyBoot(client, node, count)
+      const boot = await readyBoot(client, count)
       yield* figuresOf(boot, count)
       if (count === BOOTS) return
-      await lab('power', node, 'cycle')
+      await lab('power', NODE, 'cycle')
     }
   } finally {
     await lab('down')
   }
 }
 
-async function readyBoot(client: ApiClient, node: string, count: number): Promise<BootReply> {
+async function readyBoot(client: ApiClient, count: number): Promise<BootReply> {
   for (;;) {
-    const { boots } = await client.get<TimelineReply>(`/api/v1/nodes/${node}/timeline`)
+    const { boots } = await client.get<TimelineReply>(`/api/v1/nodes/${NODE}/timeline`)
     const [newest] = boots
     if (boots.length >= count && newest?.phases.at(-1)?.phase === 'ready') return newest
     await new Promise(resolve => setTimeout(resolve, 500))

@@ -22,6 +22,10 @@ export const GIT_IDENTITY = {
 /** A site of that size in a git repository. */
 export async function benchRepository(dir: string, nodes: number, style: SiteStyle = 'rules'): Promise<void> {
   await writeBenchSite(dir, nodes, style)
+  await makeRepository(dir)
+}
+
+export async function makeRepository(dir: string): Promise<void> {
   await exec('git', ['-C', dir, 'init', '--quiet', '--initial-branch=main'])
   await commitAll(dir, 'first')
 }

@@ -9,7 +9,7 @@ import { type LabNames, labNames, portName, realDirectory } from './names.ts'
 import { type Impairment, LabNetwork } from './network.ts'
 import { type ProcessId, bootId, endAll, endProcess, identify, isRunning, processesOf, send } from './processes.ts'
 import { type LabOptions, type LabPlan, isWired, planOf } from './plan.ts'
-import { startServer, urlOf } from './server.ts'
+import { type IsReady, startServer, urlOf } from './server.ts'
 import { type LabState, readState, removeState, writeState } from './state.ts'
 import { type LabStatus, stateOf, statusOf } from './status.ts'
 
@@ -130,7 +130,7 @@ export class Lab {
   }
 
   /** Starts the server again as it was started first, on the same port of the host. */
-  async startServer(ready?: (url: string) => Promise<void>): Promise<void> {
+  async startServer(ready?: IsReady): Promise<void> {
     await withLabLock(this.dir, PATIENT, async () => {
       const state = await this.#running()
       if (state.server !== undefined && isRunning(state.server))
@@ -198,7 +198,7 @@ export class Lab {
 
   async #startServer(
     state: LabState,
-    isReady?: (url: string) => Promise<void>,
+    isReady?: IsReady,
     signal?: AbortSignal,
   ): Promise<LabState> {
     const server = await startServer(state.plan.server, {

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { MusterError } from '../lib/errors.ts'
 import { isAddress, parseNetwork } from '../lib/ip.ts'
+import type { IsReady } from './server.ts'
 import type { Accelerator, Firmware } from './qemu.ts'
 
 /** What is asked of a lab. */
@@ -25,7 +26,7 @@ export interface LabOptions {
     readonly log: string
     readonly port?: number
     /** Resolves when machines may be switched on. */
-    readonly ready?: (url: string) => Promise<void>
+    readonly ready?: IsReady
   }
   /** What the machines boot: shows whether KVM works. */
   readonly kernel?: string

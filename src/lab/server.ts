@@ -12,8 +12,11 @@ export interface RunningServer {
   readonly process: ProcessId
   readonly port: number
   /** Waits until it is ready, as `isReady` says; fails when it ends before, with the last it said. */
-  whenReady(isReady: (url: string) => Promise<void>, signal?: AbortSignal): Promise<void>
+  whenReady(isReady: IsReady, signal?: AbortSignal): Promise<void>
 }
+
+/** Resolves when the server is ready; the signal says that nobody waits for that any more. */
+export type IsReady = (url: string, signal: AbortSignal) => Promise<void>
 
 export interface ServerStart {
   readonly lab: string
@@ -57,12 +60,15 @@ export async function startServer(server: LabPlan['server'], options: ServerStar
     process,
     port,
     async whenReady(isReady, signal) {
+      const over = new AbortController()
       try {
-        await Promise.race([isReady(urlOf(port)), ended, whenAborted(signal)])
+        await Promise.race([isReady(urlOf(port), over.signal), ended, whenAborted(signal)])
       } catch (error) {
         // Whoever waits for a server that ends may notice first; why it ended is what people want to know.
         if (signal?.aborted !== true && (await isGone(process, A_MOMENT))) await ended
         throw error
+      } finally {
+        over.abort()
       }
     },
   }

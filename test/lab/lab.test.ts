@@ -138,6 +138,17 @@ describe('a lab', () => {
     expect(await readFile(join(lab.dir, 'server.log'), 'utf8')).toBe('no such site\n')
   })
 
+  it('tells whoever asks whether the server is ready that nobody waits any more', async () => {
+    const lab = await temporaryLab()
+    const told = Promise.withResolvers<void>()
+    const ready = (_: string, signal: AbortSignal): Promise<never> => {
+      signal.addEventListener('abort', () => told.resolve())
+      return new Promise(() => {})
+    }
+    await expect(lab.up(withServer(lab, { env: { FAIL: '1' }, ready }))).rejects.toMatchObject({ code: 'LAB_FAILED' })
+    await told.promise
+  })
+
   it('clears away what it made when it is interrupted', async () => {
     const lab = await temporaryLab()
     const interrupted = new AbortController()

@@ -164,12 +164,12 @@ function serverCommand(
     ],
     log: join(dir, 'serve.log'),
     port,
-    ready: () => answering(client),
+    ready: (_: string, signal: AbortSignal) => answering(client, signal),
   }
 }
 
-async function answering(client: ApiClient): Promise<void> {
-  for (;;) {
+async function answering(client: ApiClient, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
     try {
       await client.get('/api/v1/status')
       return
