@@ -30,9 +30,10 @@ export const labBench: Bench = async function* () {
   const client = new ApiClient({ server: join(dir.path, 'data', 'muster.sock') })
   try {
     await lab('up', '--nodes', '1', '--port', '0')
+    let before: BootReply | undefined
     for (let count = 1; ; count++) {
-      const boot = await readyBoot(client, count)
-      yield* figuresOf(boot, count)
+      before = await readyBoot(client, before)
+      yield* figuresOf(before, count)
       if (count === BOOTS) return
       await lab('power', NODE, 'cycle')
     }
@@ -41,11 +42,11 @@ export const labBench: Bench = async function* () {
   }
 }
 
-async function readyBoot(client: ApiClient, count: number): Promise<BootReply> {
+async function readyBoot(client: ApiClient, before: BootReply | undefined): Promise<BootReply> {
   for (;;) {
     const { boots } = await client.get<TimelineReply>(`/api/v1/nodes/${NODE}/timeline`)
-    const [newest] = boots
-    if (boots.length >= count && newest?.phases.at(-1)?.phase === 'ready') return newest
+    const ready = boots.find(boot => boot.id !== before?.id && boot.phases.at(-1)?.phase === 'ready')
+    if (ready !== undefined) return ready
     await new Promise(resolve => setTimeout(resolve, 500))
   }
 }
