@@ -1,6 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { FileRenderer } from '../src/site/render-files.ts'
+import { type Batch, ListMaker } from '../src/files/maker.ts'
+import type { SiteNode } from '../src/site/members.ts'
 import { openSite } from '../src/site/site.ts'
 import { directorySource } from '../src/site/source.ts'
 import { type Bench, against, seconds } from './figure.ts'
@@ -8,29 +9,70 @@ import { temporaryDir } from './world.ts'
 
 const NODES = 20_000
 const LIMIT = 10
+const LIMIT_CHANGE = 0.5
+const GROUP = 2000
 const RUNS = 3
 /** Of its own for every node, the same in a rack, the same for all: hosts has a line for every node. */
-const [OWN, SHARED] = [5, 9]
+const [OWN, SHARED] = [5, 8]
+/** From the changed file on disk to the lists of all nodes that have it. */
+const CHANGES = [
+  { name: "a group's file changes", path: 'files/group.j2', nodes: GROUP },
+  { name: 'a group says the same in other words', path: 'groups/g.yaml', nodes: 0 },
+  { name: "everybody's file changes", path: 'files/shared0.j2', nodes: NODES },
+] as const
 
-/** Rendering the files of all nodes, from the values of the site to digests of what would be written. */
+/** The files of all nodes, from the values of the site to lists and digests of what would be written; then one of a group's changes. */
 export const filesBench: Bench = async function* () {
   await using dir = await temporaryDir()
-  for (const [path, text] of Object.entries(siteFiles())) {
-    await mkdir(dirname(join(dir.path, path)), { recursive: true })
-    await writeFile(join(dir.path, path), text)
+  const write = async (files: Record<string, string>): Promise<void> => {
+    for (const [path, text] of Object.entries(files)) {
+      await mkdir(dirname(join(dir.path, path)), { recursive: true })
+      await writeFile(join(dir.path, path), text)
+    }
   }
+  await write(siteFiles())
   const source = await directorySource(dir.path)
-  const site = await openSite(source)
+  let site = await openSite(source)
   // Desired state is worked out before, whether nodes have files or not.
   for (const node of site.nodes.values()) site.resolve(node)
-  let count = 0
-  const value = await seconds(RUNS, async () => {
-    const renderer = new FileRenderer(site, source, () => Promise.resolve(''))
-    count = 0
-    for (const node of site.nodes.values()) count += (await renderer.render(node)).length
+  let maker = new ListMaker(() => Promise.resolve(''))
+  const cold = await seconds(RUNS, async () => {
+    maker = new ListMaker(() => Promise.resolve(''))
+    await drain(maker.update(site, source))
   })
-  const name = `render ${count / NODES} files for each of ${NODES} nodes`
-  yield { bench: 'files', case: name, value, unit: 's', ...against(LIMIT, value) }
+  const count = site.filesOf(site.nodes.values().next().value as SiteNode).entries.length
+  yield {
+    bench: 'files',
+    case: `render ${count} files for each of ${NODES} nodes`,
+    value: cold,
+    unit: 's',
+    ...against(LIMIT, cold),
+  }
+
+  for (const { name, path, nodes } of CHANGES) {
+    let version = 0
+    let told = 0
+    const value = await seconds(RUNS, async () => {
+      await write({ [path]: `${siteFiles()[path] ?? ''}# ${version++}\n` })
+      site = await openSite(source, site)
+      told = await drain(maker.update(site, source))
+    })
+    if (told !== nodes) throw new Error(`${told} nodes were to change, not ${nodes}`)
+    yield {
+      bench: 'files',
+      case: `${name}: ${told} nodes of ${NODES}`,
+      value,
+      unit: 's',
+      ...(nodes < NODES && against(LIMIT_CHANGE, value)),
+    }
+  }
+}
+
+/** How many nodes changed. */
+async function drain(batches: AsyncGenerator<Batch, unknown>): Promise<number> {
+  let nodes = 0
+  for await (const batch of batches) nodes += batch.nodes.length
+  return nodes
 }
 
 function siteFiles(): Record<string, string> {
@@ -43,13 +85,19 @@ function siteFiles(): Record<string, string> {
     `# ${number}\ncluster={{ cluster }}\ngateway={{ networks.prov.gateway }}\nrack={{ vars.rack }}\n`,
   ])
   const hosts = `{% for n in nodes('n[1-${NODES}]') %}{{ n.interfaces.prov.address }} {{ n.name }}\n{% endfor %}`
-  const sources = [...own, ...shared, ['hosts.j2', hosts]] as [string, string][]
-  const files = sources.map(([name]) => `/etc/${name.replace('.j2', '')}: ${name}`).join(', ')
+  const group = ['group.j2', '# {{ cluster }} {{ vars.rack }}\n']
+  const sources = [...own, ...shared, ['hosts.j2', hosts], group] as [string, string][]
+  const files = sources
+    .filter(([name]) => name !== 'group.j2')
+    .map(([name]) => `/etc/${name.replace('.j2', '')}: ${name}`)
+    .join(', ')
   return {
     'site.yaml':
       'site: bench\nnetworks: { prov: { cidr: 10.64.0.0/12, gateway: 10.64.0.1 } }\ndefaults: { boot: { image: base } }\n',
     'images/base/image.yaml': 'from: { debian: bookworm }\n',
-    'nodes.yaml': `n[1-${NODES}]:
+    'groups/g.yaml': 'files: { /etc/group.conf: group.j2 }\n',
+    'nodes.yaml': `n[1-${GROUP}]: { groups: [g] }
+n[1-${NODES}]:
   files: { ${files} }
   vars: { rack: "{{ index // 64 }}" }
   interfaces: { prov: { address: "{{ '10.64.0.0' | ip_add(index + 256) }}" } }

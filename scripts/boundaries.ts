@@ -4,15 +4,17 @@ import { dirname, normalize } from 'node:path'
 
 const mayImport: Readonly<Record<string, readonly string[]>> = {
   lib: [],
+  ca: ['lib'],
   site: ['lib'],
   state: ['lib'],
   // What an image boots with is part of it.
   images: ['lib', 'site', 'state', 'boot/initramfs'],
   control: ['lib', 'site', 'state'],
+  files: ['lib', 'site', 'state', 'boot/node-files'],
   nodes: ['lib', 'site', 'state'],
-  boot: ['lib', 'site', 'state', 'images', 'nodes'],
+  boot: ['lib', 'site', 'state', 'images', 'nodes', 'ca'],
   lab: ['lib', 'site', 'state', 'images', 'nodes', 'boot', 'api/client', 'api/schemas', 'version'],
-  api: ['lib', 'site', 'state', 'images', 'control', 'nodes', 'boot'],
+  api: ['lib', 'site', 'state', 'images', 'control', 'nodes', 'boot', 'files', 'ca'],
   cli: [
     'lib',
     'site',

@@ -6,11 +6,14 @@ import { type Logger, pino } from 'pino'
 import { startServer } from './api/server.ts'
 import { ViewCompiler } from './boot/compile.ts'
 import { BootService } from './boot/service.ts'
+import { Authority } from './ca/authority.ts'
 import { siteDir } from './cli/connect.ts'
 import type { Call } from './cli/define.ts'
 import { readKeys } from './cli/keys.ts'
 import { Control } from './control/control.ts'
+import { currentGeneration } from './control/generations.ts'
 import { Tokens } from './control/tokens.ts'
+import { FileBook } from './files/book.ts'
 import { parseKeyFile } from './lib/age.ts'
 import { makeDirectory } from './lib/dirs.ts'
 import { MusterError } from './lib/errors.ts'
@@ -60,7 +63,8 @@ async function serveControl({ io, options }: Call<ServeOptions>, life: Life): Pr
   const keys = await readKeys(io, options.key)
 
   await using store = await openSqliteStore(join(data, 'state.db'))
-  const control = await Control.start(store, workspace, { identities: keys === undefined ? [] : parseKeyFile(keys) })
+  const identities = keys === undefined ? [] : parseKeyFile(keys)
+  const control = await Control.start(store, workspace, { identities })
   const tokens = await Tokens.load(store)
   const images = await openImageStore(join(data, 'images'))
   await keepSettings(store, control)
@@ -70,8 +74,17 @@ async function serveControl({ io, options }: Call<ServeOptions>, life: Life): Pr
     isNode: name => control.desired.get(name) !== undefined,
     site: () => views.index(),
   })
+  // Before any node is answered: one that is told of no files would start without them.
+  await using files = await FileBook.start({
+    store,
+    logger,
+    repo: workspace.repo,
+    tree: () => treeWithFiles(store, control),
+    identities,
+  })
+  const authority = options.role === 'control' ? undefined : await Authority.open(join(data, 'ca'))
   const boot =
-    options.role === 'control'
+    authority === undefined
       ? undefined
       : await BootService.start({
           dir: join(data, 'boot'),
@@ -79,6 +92,8 @@ async function serveControl({ io, options }: Call<ServeOptions>, life: Life): Pr
           blobs: images,
           send: batch => recorder.take(batch),
           filesDir: join(workspace.dir, 'files'),
+          files,
+          authority,
           ...(options.bootListen !== undefined && { listen: parseListen(options.bootListen) }),
           ...(options.ownDnsmasq === true && { externalDnsmasq: true }),
         })
@@ -95,7 +110,9 @@ async function serveControl({ io, options }: Call<ServeOptions>, life: Life): Pr
       recorder,
       views,
       bootServers: () => boot?.urls() ?? bootServersOf(views),
+      trust: authority && boot && { authority, plan: () => boot.enrolPlan(), revoke: node => boot.revoke(node) },
       channels,
+      files,
       imageRoots: async () => rootsOf((await allObserved(store)).values(), await channels.list()),
     },
     { ...where, socket: resolve(data, options.socket ?? 'muster.sock'), logger, ...(tls && { tls }) },
@@ -121,6 +138,15 @@ async function keepSettings(store: Store, control: Control): Promise<void> {
   if (control.desired.nodes.size === 0 || (await store.get(SETTINGS)) !== undefined) return
   const value = JSON.stringify(settingsOf(await control.appliedSite()))
   await store.commit([{ key: SETTINGS, value }], [{ kind: 'site.settings', actor: 'muster' }])
+}
+
+/** Of the site in force; undefined if no node of it gets any file, and so nobody needs to read it a second time. */
+async function treeWithFiles(store: Store, control: Control): Promise<string | undefined> {
+  // It is told of a new site by the store, a moment before that is in memory.
+  await control.idle()
+  const { generation } = await currentGeneration(store)
+  const hasFiles = control.desired.nodes.values().some(({ json }) => json.includes('"files":{"'))
+  return hasFiles ? generation?.tree : undefined
 }
 
 function bootServersOf(views: ViewCompiler): string[] {

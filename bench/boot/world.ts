@@ -27,7 +27,7 @@ export function benchView(count: number): BootView {
     settings: {
       site: 'bench',
       networks: { prov: { cidr: '10.0.0.0/12', gateway: '10.0.0.1' } },
-      provision: { port: 7180, dhcp: 'none', unknown: 'ignore', dns: [], shell: false, loaders: {} },
+      provision: { port: 7180, tlsPort: 7181, dhcp: 'none', unknown: 'ignore', dns: [], shell: false, loaders: {} },
       discovery: null,
       trust: { keys: {} },
       channels: {},

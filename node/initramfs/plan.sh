@@ -5,6 +5,7 @@
 forget_plan() {
   plan_node='' plan_boot='' plan_mac='' plan_servers='' plan_image='' plan_root='' plan_sha256='' plan_size=''
   plan_overlay=50% plan_kernel='' plan_shell='' plan_vlan='' plan_ip='' plan_mode='' plan_manifest='' plan_signature=''
+  plan_enrol='' plan_ca=''
 }
 
 take_word() { # KEY VALUE: fails when the value is not what the key wants
@@ -16,7 +17,9 @@ take_word() { # KEY VALUE: fails when the value is not what the key wants
     muster.node) is_of 'a-z0-9.-' 253 "$2" && plan_node=$2 ;;
     muster.boot) is_of 'a-z0-9-' 64 "$2" && plan_boot=$2 ;;
     muster.mac) is_mac "$2" && plan_mac=$2 ;;
-    muster.servers) are_servers "$2" && plan_servers=$2 ;;
+    muster.servers) are_servers http:// "$2" && plan_servers=$2 ;;
+    muster.enrol) are_servers https:// "$2" && plan_enrol=$2 ;;
+    muster.ca) [ ${#2} -eq 64 ] && is_of 'a-f0-9' 64 "$2" && plan_ca=$2 ;;
     muster.image) is_of 'a-f0-9' 64 "${2#sha256:}" && plan_image=$2 ;;
     muster.root) [ "$2" = squashfs ] && plan_root=$2 ;;
     muster.sha256) [ ${#2} -eq 64 ] && is_of 'a-f0-9' 64 "$2" && plan_sha256=$2 ;;
@@ -68,7 +71,7 @@ require_plan() { # WHERE
 print_plan() { # as it came, for the running system
   for line in "node=$plan_node" "boot=$plan_boot" "mac=$plan_mac" "servers=$plan_servers" "image=$plan_image" \
     "root=$plan_root" "sha256=$plan_sha256" "size=$plan_size" "overlay=$plan_overlay" "kernel=$plan_kernel" \
-    "shell=$plan_shell" "vlan=$plan_vlan" "ip=$plan_ip"; do
+    "shell=$plan_shell" "vlan=$plan_vlan" "ip=$plan_ip" "enrol=$plan_enrol" "ca=$plan_ca"; do
     if [ -n "${line#*=}" ]; then echo "muster.$line"; fi
   done
 }
@@ -107,11 +110,11 @@ is_static() { # ADDRESS/PREFIX[,GATEWAY]
   case $static_rest in *,*) is_ipv4 "${static_rest#*,}" ;; esac
 }
 
-are_servers() { # URL[,URL…]
-  rest=$1,
+are_servers() { # SCHEME URL[,URL…]
+  rest=$2,
   while [ -n "$rest" ]; do
-    case ${rest%%,*} in http://*) ;; *) return 1 ;; esac
-    host=${rest#http://}
+    case ${rest%%,*} in "$1"*) ;; *) return 1 ;; esac
+    host=${rest#"$1"}
     is_of 'A-Za-z0-9:/._-' 200 "${host%%,*}" || return 1
     rest=${rest#*,}
   done

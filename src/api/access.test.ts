@@ -22,8 +22,12 @@ const ROUTES: readonly [method: string, path: string, role: Role | 'none', outco
   ['GET', '/api/v1/nodes', 'viewer', 200],
   ['GET', '/api/v1/nodes/:name', 'viewer', 'NODE_UNKNOWN'],
   ['GET', '/api/v1/nodes/:name/explain', 'viewer', 'NODE_UNKNOWN'],
+  ['GET', '/api/v1/nodes/:name/files', 'viewer', 'NODE_UNKNOWN'],
   ['GET', '/api/v1/nodes/:name/timeline', 'viewer', 'NODE_UNKNOWN'],
   ['GET', '/api/v1/nodes/:name/boot', 'viewer', 'NODE_UNKNOWN'],
+  ['POST', '/api/v1/nodes/:name/revoke', 'operator', 'NODE_UNKNOWN'],
+  ['GET', '/api/v1/ca', 'viewer', 200],
+  ['POST', '/api/v1/ca/renew', 'operator', 200],
   ['POST', '/api/v1/places', 'operator', 'REQUEST_INVALID', { rubbish: 1 }],
   ['POST', '/api/v1/nodes/:name/swap', 'operator', 'REQUEST_INVALID', { rubbish: 1 }],
   ['DELETE', '/api/v1/nodes/:name/swap', 'operator', 'SWAP_REFUSED'],
@@ -140,9 +144,10 @@ describe('who may call what', () => {
       expect({ method, path, came, status: reply.status }).toEqual({ method, path, came: want, status: statusOf(want) })
       expect(reply.headers['www-authenticate']).toBe(reply.status === 401 ? 'Bearer' : undefined)
     }
-    // Nothing happened, except the one backup that was allowed.
+    // Nothing happened, except the one renewal and the one backup that were allowed.
     const kinds = (await server.store.events({ after: revision })).map(event => event.kind)
-    expect(kinds).toEqual(caller === 'admin' || caller === 'unix socket' ? ['backup.made'] : [])
+    const isAdmin = caller === 'admin' || caller === 'unix socket'
+    expect(kinds).toEqual(isAdmin ? ['ca.renewed', 'backup.made'] : caller === 'operator' ? ['ca.renewed'] : [])
   })
 
   it('holds for HEAD as for GET', async () => {

@@ -8,6 +8,9 @@ import type { Channels } from '../images/channels.ts'
 import type { Roots } from '../images/store/collect.ts'
 import type { ImageStore } from '../images/store/store.ts'
 import type { ViewIndex } from '../boot/index-view.ts'
+import type { EnrolPlan } from '../boot/ipxe.ts'
+import type { Authority } from '../ca/authority.ts'
+import type { NodeFilesState } from '../files/book.ts'
 import type { Recorder } from '../nodes/recorder.ts'
 import type { Store } from '../state/store.ts'
 
@@ -24,12 +27,27 @@ export interface ApiContext {
   readonly views: Views
   /** Addresses of the boot servers, as nodes are told: http://10.77.0.1:7180. */
   readonly bootServers: () => readonly string[]
+  /** By what nodes and this server know each other, where it boots nodes. */
+  readonly trust?: Trust | undefined
+  /** What nodes get of the site's `files`; nothing unless it is given. */
+  readonly files?: {
+    readonly about: (node: string) => NodeFilesState
+    /** The text of a list that was in force not long ago, or is. */
+    readonly earlier: (version: string) => string | undefined
+  }
   /** Who uses which image, asked before one is removed; nobody unless it is given. */
   readonly imageRoots?: () => Promise<Roots>
   /** The most bytes a blob may have that somebody sends; 64 GiB unless said. */
   readonly maxBlob?: number
   /** Aborted when the server stops: ends streams. */
   readonly stopping: AbortSignal
+}
+
+export interface Trust {
+  readonly authority: Pick<Authority, 'pem' | 'facts' | 'renew'>
+  /** What nodes are told of it; undefined while nobody listens. */
+  readonly plan: () => EnrolPlan | undefined
+  readonly revoke: (node: string) => Promise<void>
 }
 
 export interface Views {

@@ -157,6 +157,23 @@ export const CreateToken = z.strictObject({
 export const CreatedToken = z.strictObject({ token: z.string().describe('Shown once, never again.'), info: TokenReply })
 export const TokenList = z.strictObject({ items: z.array(TokenReply) })
 
+const CertificateReply = z.strictObject({
+  subject: z.string(),
+  fingerprint: z.string().describe('SHA-256 of the certificate.'),
+  from: z.string(),
+  until: z.string(),
+})
+export const AuthorityReply = z.strictObject({
+  authority: CertificateReply,
+  sha256: z.string().describe('Of the text of the certificate, as nodes are told it.'),
+  certificate: z.string().describe('PEM.'),
+  server: z
+    .strictObject({ ...CertificateReply.shape, hosts: z.array(z.string()).describe('Addresses and names.') })
+    .optional()
+    .describe('Absent until somebody listens.'),
+})
+export type AuthorityReply = z.infer<typeof AuthorityReply>
+
 export const StatusReply = z.strictObject({
   version: z.string(),
   site: z.string(),
@@ -271,3 +288,53 @@ export const PutPlaces = z.strictObject({
     .max(50_000),
   source: z.string().min(1).max(64).default('operator').describe('Who says so.'),
 })
+
+export const FileItem = z.strictObject({
+  kind: z.enum(['file', 'dir', 'link', 'absent']),
+  path: z.string(),
+  when: z.enum(['boot', 'live']).describe('Written before the system starts, or then and whenever it changes.'),
+  mode: z.string().optional(),
+  owner: z.string().optional(),
+  group: z.string().optional(),
+  size: z.int().optional(),
+  sha256: z.string().optional(),
+  secret: z
+    .literal(true)
+    .optional()
+    .describe('There is a secret in it: of that there is neither content nor digest here.'),
+  content: z.string().optional().describe('What is in it, if it was asked for.'),
+  run: z.string().optional().describe('What is run after a change on a running node.'),
+  target: z.string().optional().describe('Of a link.'),
+})
+export type FileItem = z.infer<typeof FileItem>
+
+export const NodeFilesReply = z.strictObject({
+  node: z.string(),
+  version: z.string().nullable().describe('Of the list of all its files, as they are to be; null if it gets none.'),
+  has: z
+    .strictObject({ version: z.string(), since: z.string() })
+    .nullable()
+    .describe('The version it said it has; null if it never did.'),
+  differences: z
+    .array(
+      z.strictObject({
+        path: z.string(),
+        change: z.enum(['missing', 'unwanted', 'different']),
+        what: z.array(z.string()).readonly().describe('What is different: content, mode, owner …'),
+      }),
+    )
+    .nullable()
+    .describe('What it has against what it is to have; null if that is not known.'),
+  files: z.array(FileItem),
+  problems: z
+    .array(
+      z.strictObject({
+        path: z.string(),
+        source: z.string(),
+        reason: z.string(),
+        kept: z.boolean().describe('It has the last good one.'),
+      }),
+    )
+    .describe('What could not be rendered.'),
+})
+export type NodeFilesReply = z.infer<typeof NodeFilesReply>

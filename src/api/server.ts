@@ -13,7 +13,9 @@ import { sendProblem } from './problems.ts'
 import { backupRoutes } from './routes/backup.ts'
 import { blobRoutes } from './routes/blobs.ts'
 import { bootRoutes } from './routes/boot.ts'
+import { caRoutes } from './routes/ca.ts'
 import { eventRoutes } from './routes/events.ts'
+import { fileRoutes } from './routes/files.ts'
 import { groupRoutes } from './routes/groups.ts'
 import { healthRoutes } from './routes/health.ts'
 import { channelRoutes } from './routes/channels.ts'
@@ -152,7 +154,9 @@ export async function buildApi(
   for (const routes of [
     healthRoutes,
     nodeRoutes,
+    fileRoutes,
     bootRoutes,
+    caRoutes,
     machineRoutes,
     groupRoutes,
     siteRoutes,

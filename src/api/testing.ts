@@ -13,7 +13,8 @@ import { type ImageStore, openImageStore } from '../images/store/store.ts'
 import { ViewCompiler } from '../boot/compile.ts'
 import { Recorder } from '../nodes/recorder.ts'
 import type { Limits } from './access.ts'
-import type { ApiContext } from './context.ts'
+import type { AuthorityFacts } from '../ca/authority.ts'
+import type { ApiContext, Trust } from './context.ts'
 import type { Patience } from './patience.ts'
 import type { EventReply } from './schemas.ts'
 import { type RunningServer, startServer } from './server.ts'
@@ -36,7 +37,9 @@ export interface TestServer extends TestControl {
   readonly tokens: Tokens
   readonly images: ImageStore
   readonly channels: Channels
-  readonly boot: Pick<ApiContext, 'recorder' | 'views' | 'bootServers'>
+  readonly boot: Pick<ApiContext, 'recorder' | 'views' | 'bootServers'> & {
+    readonly trust: ReturnType<typeof fixedTrust>
+  }
   readonly server: RunningServer
   readonly url: string
   /** Path of the unix socket. */
@@ -55,6 +58,7 @@ export interface TestServerOptions {
   readonly limits?: Partial<Limits>
   readonly patience?: Partial<Patience>
   readonly imageRoots?: () => Promise<Roots>
+  readonly files?: ApiContext['files']
   readonly maxBlob?: number
   readonly now?: () => Date
   readonly logger?: FastifyBaseLogger
@@ -74,7 +78,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     isNode: name => control.desired.get(name) !== undefined,
     site: () => views.index(),
   })
-  const boot = { recorder, views, bootServers: () => ['http://10.77.0.1:7180'] }
+  const boot = { recorder, views, bootServers: () => ['http://10.77.0.1:7180'], trust: fixedTrust() }
   const socket = join(data, 'muster.sock')
   const server = await startServer(
     {
@@ -85,6 +89,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
       images,
       channels,
       ...boot,
+      ...(options.files && { files: options.files }),
       ...(options.imageRoots && { imageRoots: options.imageRoots }),
       ...(options.maxBlob !== undefined && { maxBlob: options.maxBlob }),
     },
@@ -118,6 +123,40 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
       await views[Symbol.asyncDispose]()
       await world[Symbol.asyncDispose]()
     },
+  }
+}
+
+const CERTIFICATE = {
+  subject: 'CN=Muster CA 01234567',
+  fingerprint: '00:11:22',
+  from: '2026-03-01T12:00:00.000Z',
+  until: '2036-03-01T12:00:00.000Z',
+}
+
+/** An authority that is only told of; what was revoked is there to be seen. */
+function fixedTrust(): Trust & { readonly revoked: string[]; listens: boolean } {
+  let renewals = 0
+  const facts = (): AuthorityFacts => ({
+    authority: CERTIFICATE,
+    sha256: 'c'.repeat(64),
+    server: { ...CERTIFICATE, subject: 'CN=Muster boot server', fingerprint: `33:${renewals}`, hosts: ['10.77.0.1'] },
+  })
+  const revoked: string[] = []
+  return {
+    authority: {
+      pem: '-----BEGIN CERTIFICATE-----\n',
+      facts,
+      renew: async () => {
+        renewals++
+        return facts()
+      },
+    },
+    listens: false,
+    plan() {
+      return this.listens ? { urls: ['https://10.77.0.1:7181'], ca: 'c'.repeat(64) } : undefined
+    },
+    revoke: async node => void revoked.push(node),
+    revoked,
   }
 }
 

@@ -8,6 +8,8 @@ export interface WholeRequest {
   readonly body: Buffer
   /** Our address that was asked. */
   readonly server: string
+  /** The address of whoever asks. */
+  readonly from: string
 }
 
 export interface FastLane {
@@ -117,13 +119,14 @@ function readRequest(chunk: Buffer, socket: Socket): ReadRequest | undefined {
   if (SPECIAL.test(headers) || !HOST.test(headers) || LENGTHS.test(headers)) return undefined
   const body = chunk.subarray(end + END.length)
   const server = (socket.localAddress ?? '').replace(/^::ffff:/, '')
+  const from = (socket.remoteAddress ?? '').replace(/^::ffff:/, '')
   const length = LENGTH.exec(headers)?.[1]
   const encodings = headers.match(ENCODINGS)?.length ?? 0
   if (encodings > 0)
     return encodings === 1 && CHUNKED.test(headers) && length === undefined
-      ? { method, url, body, server, isWhole: false }
+      ? { method, url, body, server, from, isWhole: false }
       : undefined
-  return body.length === Number(length ?? 0) ? { method, url, body, server, isWhole: true } : undefined
+  return body.length === Number(length ?? 0) ? { method, url, body, server, from, isWhole: true } : undefined
 }
 
 function replyTo(request: WholeRequest, answer: FastLane['answer']): string | undefined {

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http'
 import type { Logger } from 'pino'
 import type { z } from 'zod'
@@ -8,11 +7,14 @@ import { Mac } from '../nodes/mac.ts'
 import { machineId } from '../nodes/machines.ts'
 import { BootId, Heartbeat, MachineFacts, PhaseReport, type Sighting } from '../nodes/reports.ts'
 import type { Artefacts } from './artefacts.ts'
+import { readBody } from './bodies.ts'
+import { strangersBootId } from './boot-ids.ts'
 import { type Decision, decideFor } from './decide.ts'
+import type { Enrolment } from './enrolment.ts'
 import { type WholeRequest, addFastLane } from './fast-lane.ts'
 import { HeartbeatLines, hearRequest, hearSocket } from './heartbeats.ts'
 import type { ViewIndex } from './index-view.ts'
-import { type Servers, firstScript, kernelArguments, machineScript } from './ipxe.ts'
+import { type EnrolPlan, type Servers, firstScript, kernelArguments, machineScript } from './ipxe.ts'
 
 /** What a boot server answers nodes from, and whom it tells what it saw. */
 export interface BootHttpContext {
@@ -24,6 +26,8 @@ export interface BootHttpContext {
   readonly servers: (asked: string) => Servers['urls']
   readonly tell: (sighting: Sighting) => void
   readonly heard: (node: string) => void
+  /** Where nodes are let in, if anywhere. */
+  readonly trust?: NodeTrust | undefined
   /** Bytes of a loader for UEFI HTTP boot. */
   readonly loader: (name: string) => Promise<Buffer | undefined>
   /** Digest of the second initramfs of the discovery system, once it is there. */
@@ -33,6 +37,17 @@ export interface BootHttpContext {
   readonly patience?: number
   /** Seconds between heartbeats, ten unless said; each node adds a jitter of its own. */
   readonly interval?: number
+}
+
+/** What makes a boot one that can prove which node it is. */
+export interface NodeTrust {
+  readonly enrolment: Pick<Enrolment, 'newBoot' | 'isOurs' | 'isHeeded' | 'hear' | 'ready'>
+  /** Text of ca.pem. */
+  readonly authority: string
+  /** For a node that is to ask these servers; undefined while nobody listens. */
+  readonly plan: (urls: readonly string[]) => EnrolPlan | undefined
+  /** Of the list of files that is to be in force on a node. */
+  readonly filesVersion: (node: string) => string | undefined
 }
 
 const BODY_LIMIT = 16 * 1024
@@ -77,7 +92,8 @@ export function createBootHttp(context: BootHttpContext): Server {
 }
 
 /** To what is asked most, by machines we know. */
-function quickAnswer(context: BootHttpContext, { method, url, body, server }: WholeRequest): string | undefined {
+function quickAnswer(context: BootHttpContext, request: WholeRequest): string | undefined {
+  const { method, url, body, server } = request
   const index = context.index()
   if (index === undefined) return undefined
   if (method === 'POST') {
@@ -88,7 +104,7 @@ function quickAnswer(context: BootHttpContext, { method, url, body, server }: Wh
   if (!url.startsWith(SCRIPT)) return undefined
   const query = new URLSearchParams(url.slice(SCRIPT.length))
   if (index.machine(Mac.parse(query.get('mac'))) === undefined) return undefined
-  const reply = script(context, server, query)
+  const reply = script(context, request, query)
   return reply instanceof Promise ? undefined : reply.body
 }
 
@@ -138,13 +154,15 @@ async function route(
       case '/boot.ipxe':
         return text(first(context, request))
       case '/boot/script':
-        return script(context, serverOf(request), query)
+        return script(context, { server: serverOf(request), from: clientOf(request) }, query)
       case '/boot/step':
         return step(context, request, query)
       case '/discover/next':
         return next(context, request, query)
       case '/healthz':
         return text('ok\n')
+      case '/ca.pem':
+        if (context.trust !== undefined) return text(context.trust.authority)
     }
     if (path.startsWith('/loader/')) return sendLoader(context, path.slice('/loader/'.length), request, response)
   }
@@ -165,8 +183,7 @@ async function route(
 }
 
 const serverOf = (request: IncomingMessage): string => (request.socket.localAddress ?? '').replace(/^::ffff:/, '')
-/** Of the random ones: Node draws those of many at once, where bytes cost a system call each time. */
-const newBootId = (): string => randomUUID().replaceAll('-', '').slice(16)
+const clientOf = (request: IncomingMessage): string => (request.socket.remoteAddress ?? '').replace(/^::ffff:/, '')
 const nowOf = (context: BootHttpContext): Date => context.now?.() ?? new Date()
 
 const needView = (context: BootHttpContext): ViewIndex => {
@@ -181,20 +198,40 @@ function first(context: BootHttpContext, request: IncomingMessage): string {
 }
 
 /** Unless it needs what may not be made yet, it is there at once. */
-function script(context: BootHttpContext, server: string, query: URLSearchParams): Reply | Promise<Reply> {
+function script(
+  context: BootHttpContext,
+  { server, from }: Pick<WholeRequest, 'server' | 'from'>,
+  query: URLSearchParams,
+): Reply | Promise<Reply> {
   const mac = Mac.safeParse(query.get('mac') ?? '')
   if (!mac.success) return problem(400, 'mac is not a MAC address', 'ask with ?mac=52-54-00-12-34-56')
   const index = needView(context)
   const decision = decideFor(index, mac.data)
-  const boot = newBootId()
+  const boot = newBootId(context, index, mac.data, from)
   const at = nowOf(context).toISOString()
-  context.tell({ ...seenOf(decision), kind: 'phase', at, server, mac: mac.data, boot })
+  const seen = seenOf(decision)
+  if (nodeSaid(context, mac.data, boot) === seen.node)
+    context.tell({ ...seen, kind: 'phase', at, server, mac: mac.data, boot })
   const { shell } = index.view.settings.provision
-  const facts = { urls: context.servers(server), boot, mac: mac.data, shell }
+  const urls = context.servers(server)
+  const facts = { urls, boot, mac: mac.data, shell, enrol: context.trust?.plan(urls) }
   if (decision.kind !== 'discover') return text(machineScript(decision, facts))
   return Promise.resolve(context.discoveryExtras()).then(discoveryExtras =>
     text(machineScript(decision, discoveryExtras === undefined ? facts : { ...facts, discoveryExtras })),
   )
+}
+
+function newBootId({ trust }: BootHttpContext, index: ViewIndex, mac: string, from: string): string {
+  const machine = index.machine(mac)
+  return trust === undefined || machine === undefined ? strangersBootId() : trust.enrolment.newBoot(machine, mac, from)
+}
+
+/** Of whom this is said; undefined where it is said by nobody we know, or in the name of a node that is up. */
+function nodeSaid({ index, trust }: BootHttpContext, mac: string, boot: string): string | undefined {
+  const machine = index()?.machine(mac)
+  return machine === undefined || trust?.enrolment.isHeeded(machine, mac, boot) === false
+    ? undefined
+    : machine.node.name
 }
 
 /** What is seen of a machine that asks for its script. */
@@ -221,7 +258,7 @@ function step(context: BootHttpContext, request: IncomingMessage, query: URLSear
   if (!mac.success || !boot.success || !['kernel', 'boot', 'failed'].includes(name ?? ''))
     return problem(400, 'that is no step of a boot', 'ask with boot, mac and step')
   const detail = (query.get('detail') ?? '').replaceAll(/[^\x20-\x7e]/g, '?').slice(0, 200)
-  const node = context.index()?.machine(mac.data)?.node.name
+  const node = nodeSaid(context, mac.data, boot.data)
   context.tell({
     kind: 'phase',
     at: nowOf(context).toISOString(),
@@ -237,7 +274,8 @@ function step(context: BootHttpContext, request: IncomingMessage, query: URLSear
 }
 
 function report(context: BootHttpContext, request: IncomingMessage, said: PhaseReport): Reply {
-  const node = context.index()?.machine(said.mac)?.node.name
+  const node = nodeSaid(context, said.mac, said.boot)
+  if (node !== undefined && said.phase === 'ready') context.trust?.enrolment.ready(node, said.mac, said.boot)
   context.tell({
     kind: 'phase',
     at: new Date(nowOf(context).getTime() - said.ago * 1000).toISOString(),
@@ -255,12 +293,16 @@ function heartbeat(context: BootHttpContext, server: string, said: Heartbeat): R
   const node = context.index()?.machine(said.mac)?.node.name
   // Of a machine that is no node any more nobody needs to know.
   if (node === undefined) return problem(404, 'this machine is no node of the site', 'it goes on, unwatched')
+  if (context.trust?.enrolment.hear(node, said) === false)
+    return problem(403, `this is not the ${node} that was let in`, 'boot it anew')
   context.heard(node)
-  const { mac, boot, image, kernel, hostname, addresses, health } = said
+  const { mac, boot, image, kernel, hostname, addresses, health, files } = said
   const at = nowOf(context).toISOString()
-  const status = { kind: 'status', at, server, mac, node, boot, kernel, hostname, addresses, health } as const
+  const status = { kind: 'status', at, server, mac, node, boot, kernel, hostname, addresses, health, files } as const
   context.tell(image === undefined ? status : { ...status, image })
-  return text(`interval=${context.interval ?? 10}\n`)
+  const wanted = context.trust?.filesVersion(node)
+  const interval = `interval=${context.interval ?? 10}`
+  return text(wanted === undefined ? `${interval}\n` : `${interval} files=${wanted}\n`)
 }
 
 const linesOf = (context: BootHttpContext, server: string): HeartbeatLines =>
@@ -282,7 +324,8 @@ function next(context: BootHttpContext, request: IncomingMessage, query: URLSear
   if (decision.kind !== 'image') return text(`wait=${WAIT}\n`)
   // A whole image in one cpio can only be started by a loader.
   if (decision.form === 'cpio') return text('reboot=1\n')
-  const boot = BootId.safeParse(query.get('boot') ?? '').data ?? newBootId()
+  const had = BootId.safeParse(query.get('boot') ?? '').data
+  const boot = isGood(context, decision, mac, had) ? had : newBootId(context, index, mac, clientOf(request))
   context.tell({
     kind: 'phase',
     at: nowOf(context).toISOString(),
@@ -295,9 +338,19 @@ function next(context: BootHttpContext, request: IncomingMessage, query: URLSear
     image: decision.image.digest,
   })
   const urls = context.servers(serverOf(request))
-  const plan = kernelArguments(decision, { urls, boot, mac, shell: index.view.settings.provision.shell })
+  const enrol = context.trust?.plan(urls)
+  const plan = kernelArguments(decision, { urls, boot, mac, shell: index.view.settings.provision.shell, enrol })
   return text(plan.filter(word => word.startsWith('muster.')).join('\n') + '\n')
 }
+
+/** Where nodes are let in, the id that a stranger was given is not good enough. */
+const isGood = (
+  { trust }: BootHttpContext,
+  { machine }: Extract<Decision, { kind: 'image' }>,
+  mac: string,
+  boot: string | undefined,
+): boot is string =>
+  boot !== undefined && (trust === undefined || (machine !== undefined && trust.enrolment.isOurs(machine, mac, boot)))
 
 async function sendLoader(
   context: BootHttpContext,
@@ -313,42 +366,9 @@ async function sendLoader(
   return undefined
 }
 
-/** The body, if it is what was expected and no longer than that may be. */
-async function read<Schema extends z.ZodType>(
+const read = <Schema extends z.ZodType>(
   { patience = PATIENCE }: BootHttpContext,
   request: IncomingMessage,
   schema: Schema,
   limit = BODY_LIMIT,
-): Promise<z.output<Schema>> {
-  const body = await bodyOf(request, limit, patience)
-  let value: unknown
-  try {
-    value = JSON.parse(body.toString('utf8'))
-  } catch {
-    throw new MusterError('REQUEST_INVALID', 'the body is not JSON')
-  }
-  const parsed = schema.safeParse(value)
-  if (parsed.success) return parsed.data
-  const [issue] = parsed.error.issues
-  throw new MusterError('REQUEST_INVALID', `${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'is not right'}`)
-}
-
-/** By its events: an iterator over a stream costs more than all the rest of a heartbeat. */
-function bodyOf(request: IncomingMessage, limit: number, patience: number): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = []
-    let length = 0
-    const timer = setTimeout(() => request.destroy(), patience)
-    request.once('close', () => clearTimeout(timer))
-    request.on('data', (chunk: Buffer) => {
-      length += chunk.length
-      // The rest flows by unseen: the connection must stay, the answer goes over it.
-      if (length > limit) reject(new MusterError('BODY_TOO_LARGE', `a report may have ${limit} bytes`))
-      else chunks.push(chunk)
-    })
-    request.once('error', reject)
-    request.once('end', () =>
-      resolve(chunks[0] !== undefined && chunks.length === 1 ? chunks[0] : Buffer.concat(chunks)),
-    )
-  })
-}
+): Promise<z.output<Schema>> => readBody(request, schema, { limit, patience })

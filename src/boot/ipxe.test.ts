@@ -406,6 +406,18 @@ describe('what the kernel is told', () => {
     ],
     ['over a VLAN', told(given({}, { vlan: 12 })), [...PLAN, ...WHO, 'muster.vlan=12', 'systemd.hostname=n1']],
     [
+      'where nodes prove who they are',
+      told(given(), { enrol: { urls: ['https://10.77.0.1:7181', 'https://10.77.0.2:7181'], ca: 'c'.repeat(64) } }),
+      [
+        ...PLAN,
+        ...WHO.slice(0, 4),
+        'muster.enrol=https://10.77.0.1:7181,https://10.77.0.2:7181',
+        `muster.ca=${'c'.repeat(64)}`,
+        ...WHO.slice(4),
+        'systemd.hostname=n1',
+      ],
+    ],
+    [
       'where a shell is allowed',
       told(given(), { shell: true }),
       [...PLAN, ...WHO, 'muster.shell=1', 'systemd.hostname=n1'],

@@ -6,11 +6,21 @@ export interface Servers {
   readonly urls: readonly [string, ...string[]]
 }
 
+/** How a node proves who it is and gets its files. Nothing of it is secret. */
+export interface EnrolPlan {
+  /** https://10.77.0.1:7181, in the order they are to be asked. */
+  readonly urls: readonly string[]
+  /** SHA-256 of the certificate they are known by, which is at /ca.pem of every boot server. */
+  readonly ca: string
+}
+
 /** What tells one boot of one machine from all others. */
 export interface BootContext extends Servers {
   readonly boot: string
   readonly mac: string
   readonly shell: boolean
+  /** Where somebody lets nodes in. */
+  readonly enrol?: EnrolPlan | undefined
   /** The extra initramfs of the discovery system, where there is one. */
   readonly discoveryExtras?: string
 }
@@ -147,12 +157,14 @@ function refusal(decision: Extract<Decision, { kind: 'refuse' }>, { urls }: Boot
 export function kernelArguments(decision: Extract<Decision, { kind: 'image' }>, context: BootContext): string[] {
   const { node, image, form, machine } = decision
   const vlan = machine?.interface?.vlan
+  const { enrol } = context
   return [
     ...(form === 'cpio' ? [] : planOf(decision)),
     `muster.node=${node.name}`,
     `muster.boot=${context.boot}`,
     `muster.mac=${context.mac}`,
     `muster.servers=${context.urls.join(',')}`,
+    ...(enrol === undefined ? [] : [`muster.enrol=${enrol.urls.join(',')}`, `muster.ca=${enrol.ca}`]),
     `muster.image=${image.digest}`,
     ...(vlan === undefined ? [] : [`muster.vlan=${vlan}`]),
     ...(context.shell ? ['muster.shell=1'] : []),

@@ -1,10 +1,10 @@
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import type { Server } from 'node:http'
 import { totalmem } from 'node:os'
 import { join } from 'node:path'
 import type { Logger } from 'pino'
+import type { Authority } from '../ca/authority.ts'
 import { makeDirectory } from '../lib/dirs.ts'
 import { messageOf } from '../lib/errors.ts'
 import type { SightingBatch } from '../nodes/reports.ts'
@@ -14,10 +14,15 @@ import type { AddressService, DhcpSighting } from './dhcp/desired.ts'
 import { startDnsmasq } from './dhcp/dnsmasq.ts'
 import { RelayListener } from './dhcp/relay-listener.ts'
 import type { RelayedRequest } from './dhcp/relayed.ts'
+import { Enrolment } from './enrolment.ts'
 import { type DiscoveryExtras, discoveryExtras } from './extras.ts'
-import { createBootHttp } from './http.ts'
+import { type NodeTrust, createBootHttp } from './http.ts'
 import type { ViewIndex } from './index-view.ts'
+import type { EnrolPlan } from './ipxe.ts'
+import { close, mostConnections, portOf } from './listening.ts'
+import type { NodeFiles } from './node-files.ts'
 import { Reporter } from './reporter.ts'
+import { SecureListeners } from './secure-listeners.ts'
 
 export interface BootServiceOptions {
   /** Its own directory. */
@@ -32,6 +37,19 @@ export interface BootServiceOptions {
   readonly filesDir?: string
   /** dnsmasq runs as a unit of its own: only its files are written. */
   readonly externalDnsmasq?: boolean
+  /** By which nodes know us, and we them. Without it they boot as they are, and get no files. */
+  readonly authority?: Authority
+  readonly files?: NodeFiles
+  /** Seconds that only ever grow; those of this process unless given. */
+  readonly elapsed?: () => number
+}
+
+const NO_FILES: NodeFiles = { list: () => undefined, content: () => undefined }
+
+/** Nodes are let in. */
+interface Trusting extends NodeTrust {
+  readonly enrolment: Enrolment
+  readonly listeners: SecureListeners
 }
 
 /** How much of the memory of the machine artefacts may take. */
@@ -39,9 +57,6 @@ const SHARE = 0.25
 const MOST = 4 * 2 ** 30
 /** Interfaces may get their address after us. */
 const LOOK_AGAIN = 5000
-const GRACE = 2000
-/** Of the files that may be open, these are for everything but connections. Every node keeps one. */
-const OTHER_FILES = 1000
 
 /**
  * Everything a node needs to boot: addresses, loaders, scripts, artefacts, and somebody to report to. Works from the last view
@@ -59,6 +74,7 @@ export class BootService implements AsyncDisposable {
   #addresses: AddressService | undefined
   readonly #relays: RelayListener
   #timer: NodeJS.Timeout | undefined
+  #trust: Trusting | undefined
   #applying: Promise<void> = Promise.resolve()
   #closed = false
 
@@ -77,7 +93,12 @@ export class BootService implements AsyncDisposable {
   static async start(options: BootServiceOptions): Promise<BootService> {
     await makeDirectory(options.dir, 0o700)
     const service = new BootService(options)
-    if (options.listen !== undefined) await service.#listen(options.listen.host, options.listen.port)
+    await service.#beTrusted()
+    if (options.listen !== undefined) {
+      const { host, port } = options.listen
+      await service.#listen(host, port)
+      await service.#trust?.listeners.want([host], port === 0 ? 0 : port + 1)
+    }
     service.#timer = setInterval(() => service.#lookAgain(), LOOK_AGAIN).unref()
     return service
   }
@@ -85,11 +106,41 @@ export class BootService implements AsyncDisposable {
   /** Where nodes find it: http://10.77.0.1:7180 */
   urls(): readonly string[] {
     const listening = [...this.#servers].flatMap(([host, server]) => {
-      const address = server.address()
-      return typeof address === 'object' && address !== null ? [`http://${host}:${address.port}`] : []
+      const port = portOf(server)
+      return port === undefined ? [] : [`http://${host}:${port}`]
     })
     if (this.#index === undefined || this.#options.listen !== undefined) return listening
     return this.#own.length === 0 ? [] : serverUrls(this.#index.view, this.#own)
+  }
+
+  async #beTrusted(): Promise<void> {
+    const { authority, dir, logger, files = NO_FILES, elapsed } = this.#options
+    if (authority === undefined) return
+    const enrolment = await Enrolment.open({
+      key: authority.nodeKey,
+      file: join(dir, 'enrolments.jsonl'),
+      index: () => this.#index,
+      tell: sighting => this.#reporter.tell(sighting),
+      ...(elapsed !== undefined && { elapsed }),
+    })
+    const listeners = new SecureListeners(authority, { logger, enrolment, files })
+    this.#trust = {
+      enrolment,
+      listeners,
+      authority: authority.pem,
+      plan: urls => listeners.plan(urls),
+      filesVersion: node => files.list(node)?.version,
+    }
+  }
+
+  /** Where nodes prove who they are; undefined where nobody asks them to. */
+  enrolPlan(): EnrolPlan | undefined {
+    return this.#trust?.plan(this.urls())
+  }
+
+  /** Until its next boot the node gets nothing. */
+  async revoke(node: string): Promise<void> {
+    await this.#trust?.enrolment.revoke(node)
   }
 
   get artefacts(): Artefacts {
@@ -129,7 +180,9 @@ export class BootService implements AsyncDisposable {
           'no address of this machine is in a network of the site: it boots nobody',
         )
       this.#own = own
-      await this.#listenOn(own, index.view.settings.provision.port)
+      const { port, tlsPort } = index.view.settings.provision
+      await this.#listenOn(own, port)
+      await this.#trust?.listeners.want(own, tlsPort)
       if (own.length > 0 && index.view.settings.provision.dhcp !== 'none') {
         this.#addresses ??= await startDnsmasq({
           dir: join(this.#options.dir, 'dnsmasq'),
@@ -165,9 +218,7 @@ export class BootService implements AsyncDisposable {
 
   async #listenOn(own: readonly string[], port: number): Promise<void> {
     for (const [host, server] of this.#servers) {
-      const address = server.address()
-      const same = typeof address === 'object' && address?.port === port
-      if (own.includes(host) && same) continue
+      if (own.includes(host) && portOf(server) === port) continue
       this.#servers.delete(host)
       await close(server)
     }
@@ -186,6 +237,7 @@ export class BootService implements AsyncDisposable {
       servers: asked => this.#urlsFor(asked),
       tell: sighting => this.#reporter.tell(sighting),
       heard: node => this.#reporter.heard(node),
+      trust: this.#trust,
       loader: name => readFile(join(this.#options.dir, 'dnsmasq', 'tftp', name)).catch(() => undefined),
       discoveryExtras: () => this.#discoveryExtras(),
     })
@@ -197,7 +249,7 @@ export class BootService implements AsyncDisposable {
     server.listen({ host, port, backlog: 4096 })
     await once(server, 'listening')
     this.#servers.set(host, server)
-    this.#options.logger.info({ host, port: (server.address() as { port: number }).port }, 'nodes are answered here')
+    this.#options.logger.info({ host, port: portOf(server) }, 'nodes are answered here')
   }
 
   #urlsFor(asked: string): [string, ...string[]] {
@@ -235,21 +287,8 @@ export class BootService implements AsyncDisposable {
     await this.#relays[Symbol.asyncDispose]()
     await this.#addresses?.[Symbol.asyncDispose]()
     await Promise.all([...this.#servers.values()].map(close))
+    await this.#trust?.listeners[Symbol.asyncDispose]()
+    await this.#trust?.enrolment[Symbol.asyncDispose]()
     await this.#reporter[Symbol.asyncDispose]()
   }
-}
-
-/** Whoever is in the middle of a download may finish it, for a moment; the rest comes back with a Range. */
-async function close(server: Server): Promise<void> {
-  const closed = once(server, 'close')
-  server.close()
-  server.closeIdleConnections()
-  const patience = setTimeout(() => server.closeAllConnections(), GRACE)
-  await closed
-  clearTimeout(patience)
-}
-
-function mostConnections(): number {
-  const [, most = '1024'] = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'latin1')) ?? []
-  return Math.max(Number(most) - OTHER_FILES, 200)
 }

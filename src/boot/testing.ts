@@ -79,3 +79,7 @@ export const viewOf = (wanted: Wanted = {}): BootView =>
   })
 
 export const indexOf = (wanted: Wanted = {}): ViewIndex => new ViewIndex(viewOf(wanted))
+
+/** A port that only root may have, another one each time. */
+export const rootsPort = (): number => 512 + ((roots.count += 1) % 512)
+const roots = { count: process.pid }

@@ -116,10 +116,10 @@ describe('exit status 1', () => {
   it('for files of a node that cannot all be rendered', async () => {
     const { status, stdout } = await line('files show n1 --json', { cwd: join(dir, 'files') })
     expect(status).toBe(1)
-    const about = { owner: 'root', group: 'root', mode: '0644' }
+    const about = { kind: 'file', owner: 'root', group: 'root', mode: '0644', when: 'boot' }
     expect(JSON.parse(stdout)).toEqual([
-      { path: '/etc/motd', source: 'files/motd.j2', ...about, size: 12, secret: false },
       { path: '/etc/bad', source: 'files/bad.j2', ...about, problem: 'files/bad.j2: line 2: there is no vars.missing' },
+      { path: '/etc/motd', source: 'files/motd.j2', ...about, size: 12, secret: false },
     ])
     expect(await line('files show n1 /etc/mtd', { cwd: join(dir, 'files') })).toMatchObject({
       status: 1,

@@ -2,6 +2,7 @@ import type { CommandSpec, OptionSpec } from './define.ts'
 import { boot, discover, swap, timeline } from './spec-boot.ts'
 import { ci, image, key, module } from './spec-images.ts'
 import { lab } from './spec-lab.ts'
+import { ca, revoke } from './spec-trust.ts'
 
 /** Every command of `muster`: from this table come the parser, --help, completion, the man page and the reference. */
 export const globalOptions: readonly OptionSpec[] = [
@@ -199,6 +200,7 @@ const node: CommandSpec = {
     },
     timeline,
     swap,
+    revoke,
     {
       name: 'add',
       about: 'Add nodes to the site and commit',
@@ -399,7 +401,10 @@ export const commands: readonly CommandSpec[] = [
         about: 'address and port of the API; fd:3 for a socket it inherits',
         default: '127.0.0.1:7171',
       },
-      { flags: '--boot-listen <address>', about: 'answer nodes here only, and give out no addresses' },
+      {
+        flags: '--boot-listen <address>',
+        about: 'answer nodes here only (by TLS on the port behind it), and give out no addresses',
+      },
       { flags: '--control <url>', about: 'for the role boot: where the control role is (its token in MUSTER_TOKEN)' },
       {
         flags: '--own-dnsmasq',
@@ -441,10 +446,21 @@ export const commands: readonly CommandSpec[] = [
         name: 'show',
         about: 'Show what a node gets of `files`, rendered; with a path, what is in that file',
         details:
-          'From the site you are in. Where a secret would stand it says (secret): that is opened for the node alone.',
+          'From the site you are in, or else what the server has for it. Where a secret would stand it says (secret): that is ' +
+          'opened for the node alone.',
         args: [oneNode, { name: '[path]', about: 'only this file, such as /etc/motd' }],
         examples: ['muster files show n001', 'muster files show n001 /etc/slurm/slurm.conf'],
         action: async () => (await import('./commands/files.ts')).show,
+      },
+      {
+        name: 'diff',
+        about: 'Compare the files that a node has with those it is to have, as applied',
+        details:
+          '+ is missing on the node, - is not wanted any more, ~ is another. Nodes say every ten seconds what they have.',
+        args: [oneNode],
+        options: [{ flags: '--exit-code', about: 'exit status 1 when there is a difference' }],
+        examples: ['muster files diff n001', 'muster files diff n001 --exit-code'],
+        action: async () => (await import('./commands/files.ts')).diff,
       },
     ],
   },
@@ -459,6 +475,7 @@ export const commands: readonly CommandSpec[] = [
   module,
   secret,
   token,
+  ca,
   lab,
   {
     name: 'status',

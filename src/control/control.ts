@@ -96,6 +96,11 @@ export class Control {
     return this.#siteOf(generation.tree)
   }
 
+  /** Resolves when no change is under way: what the store says and what is in memory agree. */
+  idle(): Promise<void> {
+    return this.#mutex.run(() => Promise.resolve())
+  }
+
   plan(options: { readonly allowDirty?: boolean | undefined } = {}): Promise<Plan> {
     return this.#mutex.run(() => this.#plan(options.allowDirty ?? true))
   }

@@ -145,7 +145,7 @@ async function assemble(options: ImportOptions): Promise<Manifest> {
     earlier: [],
     given,
     work: join(work.path, 'image'),
-    keys: [],
+    anchors: { keys: [] },
     store,
     report,
     signal,

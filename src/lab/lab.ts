@@ -8,8 +8,8 @@ import { Machine, type PowerAction } from './machine.ts'
 import { type LabNames, labNames, portName, realDirectory } from './names.ts'
 import { type Impairment, LabNetwork } from './network.ts'
 import { type ProcessId, bootId, endAll, endProcess, identify, isRunning, processesOf, send } from './processes.ts'
-import { type LabOptions, type LabPlan, isWired, planOf } from './plan.ts'
-import { type IsReady, startServer, urlOf } from './server.ts'
+import { type IsReady, type LabOptions, type LabPlan, isWired, planOf } from './plan.ts'
+import { startServer, urlOf } from './server.ts'
 import { type LabState, readState, removeState, writeState } from './state.ts'
 import { type LabStatus, stateOf, statusOf } from './status.ts'
 
@@ -196,11 +196,7 @@ export class Lab {
     })
   }
 
-  async #startServer(
-    state: LabState,
-    isReady?: IsReady,
-    signal?: AbortSignal,
-  ): Promise<LabState> {
+  async #startServer(state: LabState, isReady?: IsReady, signal?: AbortSignal): Promise<LabState> {
     const server = await startServer(state.plan.server, {
       lab: this.names.id,
       within: isWired(state.plan) ? (...words) => this.#network.inHead(...words) : (...words) => words,

@@ -1,8 +1,10 @@
 import { z } from 'zod'
 import { MusterError } from '../lib/errors.ts'
 import { isAddress, parseNetwork } from '../lib/ip.ts'
-import type { IsReady } from './server.ts'
 import type { Accelerator, Firmware } from './qemu.ts'
+
+/** Resolves when the server is ready; the signal says that nobody waits for that any more. */
+export type IsReady = (url: string, signal: AbortSignal) => Promise<void>
 
 /** What is asked of a lab. */
 export interface LabOptions {

@@ -6,7 +6,7 @@ import { MusterError } from '../lib/errors.ts'
 import { startProgram } from '../lib/program.ts'
 import { LAB_VARIABLE } from './names.ts'
 import { type ProcessId, identify, isGone } from './processes.ts'
-import type { LabPlan } from './plan.ts'
+import type { IsReady, LabPlan } from './plan.ts'
 
 export interface RunningServer {
   readonly process: ProcessId
@@ -14,9 +14,6 @@ export interface RunningServer {
   /** Waits until it is ready, as `isReady` says; fails when it ends before, with the last it said. */
   whenReady(isReady: IsReady, signal?: AbortSignal): Promise<void>
 }
-
-/** Resolves when the server is ready; the signal says that nobody waits for that any more. */
-export type IsReady = (url: string, signal: AbortSignal) => Promise<void>
 
 export interface ServerStart {
   readonly lab: string

@@ -21,6 +21,8 @@ export interface PlaceSite {
   at(place: string): { readonly node: string; readonly mac?: string | undefined } | undefined
   /** Whether the site gives this MAC to a node without a location: it is that one, wherever it is. */
   isFixed(mac: string): boolean
+  /** The node that a machine would be, but for the one that holds it. */
+  waiting?(mac: string): { readonly node: string; readonly holder: string } | undefined
 }
 
 export interface PlaceWorld {

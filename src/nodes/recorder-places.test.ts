@@ -20,8 +20,10 @@ const SITE: PlaceSite = {
     return node === undefined ? undefined : { node }
   },
   isFixed: () => false,
+  waiting: mac => waiting[mac],
 }
 
+let waiting: Record<string, { node: string; holder: string }>
 let dir: string
 let store: Store
 let recorder: Recorder
@@ -31,6 +33,7 @@ beforeEach(async () => {
   dir = await mkdtemp(join(tmpdir(), 'muster-places-'))
   store = await openSqliteStore(join(dir, 'state.db'))
   now = START
+  waiting = {}
   recorder = await load()
 })
 afterEach(async () => {
@@ -83,6 +86,9 @@ const discovered = (mac: string, heard: Record<string, [name: string, port: stri
   }),
 })
 
+/** A machine that is no node asks for its script. */
+const starts = (mac: string): Sighting => ({ kind: 'phase', at: at(), server: SERVER, mac, phase: 'loader' })
+
 /** Ready as this node, and heard. */
 const up = (node: string, mac: string): Promise<void> =>
   take([{ kind: 'phase', at: at(), server: SERVER, mac, node, boot: 'aaaaaaaaaaaaaaaa', phase: 'ready' }], node)
@@ -98,6 +104,8 @@ const stored = async (key: string): Promise<unknown> => {
   const entry = await store.get(key)
   return entry === undefined ? undefined : (JSON.parse(entry.value) as unknown)
 }
+/** Machines that have not booted since n1 has changed machines. */
+const running = (): unknown => recorder.swapOf('n1')?.running
 const kinds = async (): Promise<string[]> =>
   (await store.events({ after: 0 }))
     .filter(({ kind }) => !['node.boot', 'node.observed', 'machine.discovered'].includes(kind))
@@ -173,6 +181,18 @@ describe('two machines at one place', () => {
     expect([recorder.place(B)?.waits, recorder.place(A)]).toEqual([undefined, undefined])
   })
 
+  it('also where nobody but the machine says where it is', async () => {
+    await take([discovered(A, { eth0: ['sw2', '1'] })])
+    await up('n3', A)
+    await take([discovered(B, { eth0: ['sw2', '1'] })])
+    await take([starts(B)], 'n3')
+    expect(recorder.place(B)?.waits).toBe(A)
+    await sweep(60)
+    await take([starts(B)])
+    expect([recorder.place(B)?.waits, recorder.place(A)]).toEqual([undefined, undefined])
+    expect(await kinds()).toEqual(['machine.placed n3', 'node.place.conflict n3', 'node.silent n3', 'node.replaced n3'])
+  })
+
   it('after a restart of ours whoever was up counts as up, except against a person', async () => {
     await take([relayed(A, 1)])
     const health = { status: 'ok', reason: '' } as const
@@ -223,6 +243,35 @@ describe('nodes that change machines', () => {
     recorder = await load()
     expect(recorder.swapOf('n2')).toEqual({ ...swap, running: {} })
     expect(await kinds()).toEqual(['node.swapped n1,n2', 'node.swap.booted n1,n2'])
+  })
+
+  describe('do so although the machine of one never boots again', () => {
+    /** B waits for n1, which A runs as. */
+    beforeEach(async () => {
+      waiting = { [B]: { node: 'n1', holder: A } }
+      await up('n1', A)
+      await recorder.swap({ node: 'n1', with: 'n2', actor })
+      await take([discovered(B)], 'n1')
+    })
+
+    it('once it is silent, when the other is switched on', async () => {
+      await take([starts(B)], 'n1')
+      expect(running()).toEqual({ [A]: 'n1' })
+      await sweep(60)
+      expect(running()).toEqual({ [A]: 'n1' })
+      await take([starts(B)])
+      expect(running()).toEqual({})
+      expect(await kinds()).toEqual(['node.swapped n1,n2', 'node.silent n1', 'node.swap.gone n1,n2'])
+    })
+
+    it('once it was silent for long, when the other waits', async () => {
+      await sweep(60)
+      await take([discovered(B)])
+      expect(running()).toEqual({ [A]: 'n1' })
+      await sweep(15 * 60)
+      await take([discovered(B)])
+      expect(running()).toEqual({})
+    })
   })
 
   it('have their own again when it is taken back', async () => {

@@ -288,6 +288,24 @@ describe('a boot', () => {
   })
 })
 
+describe('a node that was let in, and one that was not', () => {
+  const asked = { server: '10.77.0.1', mac: macOf('n1'), node: 'n1', boot: A.repeat(2), address: '10.77.1.1' }
+
+  it('are events', async () => {
+    await take([
+      { kind: 'enrolled', at: at(), ...asked },
+      { kind: 'enrol-refused', at: at(), ...asked, reason: 'it is up' },
+      { kind: 'enrolled', at: at(), ...asked, node: 'nobody' },
+    ])
+    const data = { mac: macOf('n1'), address: '10.77.1.1', server: '10.77.0.1' }
+    const event = { nodes: 'n1', trace: A.repeat(2) }
+    expect(await events()).toMatchObject([
+      { kind: 'node.enrolled', ...event, data },
+      { kind: 'node.enrol.refused', ...event, data: { ...data, reason: 'it is up' } },
+    ])
+  })
+})
+
 describe('many nodes', () => {
   it('are written together: ten thousand cost one write', async () => {
     const names = Array.from({ length: 10_000 }, (_, index) => `c${index}`)

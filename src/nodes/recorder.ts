@@ -219,9 +219,22 @@ export class Recorder {
   }
 
   /** Firmware asks for an address: what ran before runs no more. */
-  #begins(mac: string): void {
+  #begins(mac: string, kind = 'node.swap.booted'): void {
     const step = this.#swaps.booted(mac)
-    if (step !== undefined) this.#notice(step)
+    if (step !== undefined) this.#notice({ ...step, event: { ...step.event, kind } })
+  }
+
+  /** The machine that this one waits for since nodes were swapped may never boot again. */
+  #isDone(mac: string, isGone: (node: string) => boolean): void {
+    const waiting = this.#options.site?.()?.waiting?.(mac)
+    if (waiting !== undefined && isGone(waiting.node)) this.#begins(waiting.holder, 'node.swap.gone')
+  }
+
+  /** A machine that is no node asks for its script: switched on anew, it need not wait for a node that is silent. */
+  #startsAnew(mac: string, at: string): void {
+    const place = this.#places.get(mac)
+    if (place?.waits !== undefined) this.#see({ ...place, mac, at })
+    this.#isDone(mac, node => this.#holderOf(node) === undefined)
   }
 
   /** Somebody says where machines are, and is believed against all but a node that is up and heard. Resolves once it is stored. */
@@ -298,9 +311,12 @@ export class Recorder {
       return
     }
     const { node } = sighting
+    if (sighting.kind === 'phase' && sighting.phase === 'loader' && node === undefined)
+      this.#startsAnew(sighting.mac, sighting.at)
     if (node === undefined || !this.#options.isNode(node)) return
     if (sighting.kind === 'phase') this.#phase(node, sighting)
-    else this.#statusOf(node, sighting)
+    else if (sighting.kind === 'status') this.#statusOf(node, sighting)
+    else this.#pendingOf(node).events.push(enrolment(node, sighting))
   }
 
   #machine({ facts, at, server }: Extract<Sighting, { kind: 'machine' }>): void {
@@ -314,15 +330,15 @@ export class Recorder {
     const known = this.#places.get(facts.mac)
     if (known?.waits !== undefined && (said === undefined || placeOf(said) === placeOf(known))) {
       // A node that only restarts must find its place free.
-      if (this.#isLongGone(placeOf(known))) this.#see({ ...known, mac: facts.mac, at })
+      const node = this.#options.site?.()?.at(placeOf(known))?.node
+      if (node === undefined || this.#isLongGone(node)) this.#see({ ...known, mac: facts.mac, at })
     } else if (said !== undefined) this.#see({ ...said, mac: facts.mac, source: LLDP, at })
+    this.#isDone(facts.mac, node => this.#isLongGone(node))
   }
 
-  /** Whether nothing was heard of the node at this place for longer than any restart takes. */
-  #isLongGone(place: string): boolean {
-    const node = this.#options.site?.()?.at(place)?.node
-    if (node === undefined || this.#heard.has(node)) return node === undefined
-    return this.#now().getTime() - (this.#gone.get(node) ?? this.#began) >= LONG_GONE
+  /** Whether nothing was heard of the node for longer than any restart takes. */
+  #isLongGone(node: string): boolean {
+    return !this.#heard.has(node) && this.#now().getTime() - (this.#gone.get(node) ?? this.#began) >= LONG_GONE
   }
 
   #see(claim: PlaceClaim): void {
@@ -410,11 +426,17 @@ export class Recorder {
     const status = this.#status.get(node)
     if (status === undefined || status.boot !== this.boots(node)[0]?.id) return
     const pending = this.#pendingOf(node)
-    const { health, image } = status
+    const { health, image, files } = status
     pending.news = {
       ...pending.news,
       health: { value: health.status, ...(health.reason !== '' && { reason: health.reason }) },
       ...(image !== undefined && { image: { value: image } }),
+      ...(files !== undefined && {
+        config:
+          files.version === ''
+            ? null
+            : { value: files.version, ...(files.problem !== '' && { reason: files.problem }) },
+      }),
     }
   }
 
@@ -535,6 +557,13 @@ export class Recorder {
     }
     events.push(...pending.events)
   }
+}
+
+function enrolment(node: string, sighting: Extract<Sighting, { kind: 'enrolled' | 'enrol-refused' }>): NewEvent {
+  const { mac, address, server, boot } = sighting
+  const [kind, more] =
+    sighting.kind === 'enrolled' ? ['node.enrolled', {}] : ['node.enrol.refused', { reason: sighting.reason }]
+  return { kind, nodes: node, actor: 'boot', trace: boot, data: { mac, address, server, ...more } }
 }
 
 const NO_SITE: PlaceSite = { switches: {}, at: () => undefined, isFixed: () => false }

@@ -7,7 +7,7 @@ import { Phase } from './phases.ts'
  * command or a template. What is too long or too much is cut off rather than refused: a node with thirty failed checks or two
  * hundred interfaces must be heard all the same.
  */
-export const BootId = z.string().regex(/^[0-9a-f]{16}$/, 'is not the id of a boot')
+export const BootId = z.string().regex(/^([0-9a-f]{16}){1,2}$/, 'is not the id of a boot')
 const line = (most: number) =>
   z.string().transform(text =>
     text
@@ -46,6 +46,12 @@ export type PhaseReport = z.infer<typeof PhaseReport>
 
 export const Health = z.strictObject({ status: z.enum(['ok', 'degraded', 'bad']), reason: line(500).default('') })
 
+/** Which list of files is in force on the node, and what is wrong with it. */
+export const FilesStatus = z.strictObject({
+  version: z.string().regex(/^([0-9a-f]{16})?$/),
+  problem: line(300).default(''),
+})
+
 /** What the agent says every ten seconds. */
 export const Heartbeat = z.object({
   boot: BootId,
@@ -57,6 +63,12 @@ export const Heartbeat = z.object({
   addresses: several(line(64), 32),
   uptime: z.number().min(0).optional(),
   health: Health.default({ status: 'ok', reason: '' }),
+  files: FilesStatus.optional(),
+  /** What only the node that booted knows: so nobody else can speak for it. */
+  beat: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/)
+    .optional(),
 })
 export type Heartbeat = z.infer<typeof Heartbeat>
 
@@ -92,6 +104,16 @@ export const MachineFacts = z.object({
 })
 export type MachineFacts = z.infer<typeof MachineFacts>
 
+/** Who asked to be let in. */
+const asker = {
+  at: z.iso.datetime(),
+  server: z.string().max(64),
+  mac: Mac,
+  node: z.string().max(63),
+  boot: BootId,
+  address: z.string().max(64),
+}
+
 /**
  * What a boot server saw or was told, as it goes to the control role. `node` is who the machine was when it was seen.
  */
@@ -119,6 +141,7 @@ export const Sighting = z.discriminatedUnion('kind', [
     hostname: z.string().max(253),
     addresses: z.array(z.string().max(64)).max(32),
     health: Health,
+    files: FilesStatus.optional(),
   }),
   /** What a switch added to the DHCP request of a machine that boots: option 82, its parts in hex. */
   z.strictObject({
@@ -130,6 +153,9 @@ export const Sighting = z.discriminatedUnion('kind', [
     remote: OptionBytes.optional(),
     relay: z.ipv4().optional(),
   }),
+  /** A node was let in, or was not: see boot/enrolment.ts. */
+  z.strictObject({ kind: z.literal('enrolled'), ...asker }),
+  z.strictObject({ kind: z.literal('enrol-refused'), ...asker, reason: z.string().max(200) }),
   z.strictObject({ kind: z.literal('machine'), at: z.iso.datetime(), server: z.string().max(64), facts: MachineFacts }),
 ])
 export type Sighting = z.infer<typeof Sighting>

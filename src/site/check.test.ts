@@ -283,7 +283,92 @@ describe('values that do not fit', () => {
     [
       'a file without a source',
       group('files: { /etc/x: { mode: "0600" } }\n'),
-      'groups/g.yaml:1:10: n[1-3].files./etc/x: source is missing',
+      'groups/g.yaml:1:10: n[1-3].files./etc/x: says neither source nor ready nor link nor absent: true',
+    ],
+    [
+      'a file that is not to be absent, and nothing else',
+      group('files: { /etc/x: { absent: false } }\n'),
+      'groups/g.yaml:1:10: n[1-3].files./etc/x: says neither source nor ready nor link nor absent: true',
+    ],
+    [
+      'a ready-made file that there is not',
+      group('files: { /etc/x: { ready: hsots } }\n'),
+      'groups/g.yaml:1:27: files./etc/x.ready: must be one of hostname, hosts, resolv.conf, networkd, networkmanager, ifupdown, authorized_keys, ssh_host_key, ssh_host_key.pub, ssh_known_hosts, chrony, rsyslog, munge.key, cloud-init-meta-data, cloud-init-user-data, cloud-init-network-config',
+    ],
+    [
+      'a ready-made file of no interface',
+      group('files: { /etc/x: { ready: networkd } }\n'),
+      'groups/g.yaml:1:10: n[1-3].files./etc/x: interface is missing: ready networkd is about one of them',
+    ],
+    [
+      'a ready-made file of an interface that there is not',
+      group('interfaces: { prov: {} }\nfiles: { /etc/x: { ready: networkd, interface: porv } }\n'),
+      'groups/g.yaml:2:37: n[1-3].files./etc/x.interface: there is no interface porv — did you mean prov?',
+    ],
+    [
+      'an interface for what is about none',
+      group('interfaces: { prov: {} }\nfiles: { /etc/x: { ready: hosts, interface: prov } }\n'),
+      'groups/g.yaml:2:34: n[1-3].files./etc/x.interface: is not for ready hosts',
+    ],
+    [
+      'a file that is a link too',
+      { ...group('files: { /etc/x: { source: a, link: /etc/y } }\n'), 'files/a': '' },
+      'groups/g.yaml:1:31: n[1-3].files./etc/x.link: does not go with source',
+    ],
+    [
+      'a mode of a link',
+      group('files: { /etc/x: { link: /etc/y, mode: "0600" } }\n'),
+      'groups/g.yaml:1:34: n[1-3].files./etc/x.mode: says nothing about a link',
+    ],
+    [
+      'an owner of nothing',
+      group('files: { /etc/x: { absent: true, owner: munge } }\n'),
+      'groups/g.yaml:1:34: n[1-3].files./etc/x.owner: says nothing about what is absent',
+    ],
+    [
+      'a mode for the folders of a file',
+      { ...group('files: { /etc/x: { source: a, dirMode: "0700" } }\n'), 'files/a': '' },
+      'groups/g.yaml:1:31: n[1-3].files./etc/x.dirMode: is for folders, and files/a is a file',
+    ],
+    [
+      'a handler for a file that never changes while the node runs',
+      { ...group('files: { /etc/x: { source: a, then: systemctl reload x } }\n'), 'files/a': '' },
+      'groups/g.yaml:1:31: n[1-3].files./etc/x.then: follows a change on a running node: it needs when: live',
+    ],
+    [
+      'a handler of two lines',
+      { ...group('files: { /etc/x: { source: a, when: live, then: "a\\nb" } }\n'), 'files/a': '' },
+      'groups/g.yaml:1:49: files./etc/x.then: is not one line',
+    ],
+    [
+      'another time',
+      { ...group('files: { /etc/x: { source: a, when: later } }\n'), 'files/a': '' },
+      'groups/g.yaml:1:37: files./etc/x.when: must be one of boot, live',
+    ],
+    [
+      'a path that is not written as short as it can be',
+      { ...group('files: { /etc//x: a }\n'), 'files/a': '' },
+      'groups/g.yaml:1:10: files./etc//x: is no path for a file on nodes: it has // or a control character in it, or is longer than 1024 bytes',
+    ],
+    [
+      'an owner that no system has',
+      { ...group('files: { /etc/x: { source: a, owner: "a b" } }\n'), 'files/a': '' },
+      'groups/g.yaml:1:38: files./etc/x.owner: is not a user or group: a name, or a number',
+    ],
+    [
+      'a file below a file',
+      { ...group('files: { /etc/x: a, /etc/x/y/z: a }\n'), 'files/a': '' },
+      'groups/g.yaml:1:21: n[1-3].files./etc/x/y/z: /etc/x/y/z cannot be below /etc/x, which is a file',
+    ],
+    [
+      'a file of a tree below what is to be absent',
+      { ...group('files: { /etc/x: { source: sub }, /etc/x/y: { absent: true } }\n'), 'files/sub/y/z': '' },
+      'groups/g.yaml:1:10: n[1-3].files./etc/x: /etc/x/y/z cannot be below /etc/x/y, which is to be absent',
+    ],
+    [
+      'a tree in which two files are one',
+      { ...group('files: { /etc/x: { source: sub } }\n'), 'files/sub/a': '', 'files/sub/a.j2': '' },
+      'groups/g.yaml:1:10: n[1-3].files./etc/x: files/sub/a and files/sub/a.j2 both become /etc/x/a',
     ],
     [
       'a bad recipient',
@@ -540,9 +625,9 @@ describe('references to nothing', () => {
       'nodes.yaml:1:16: n1.files./etc/motd: there is no files/mtod.j2 — did you mean motd.j2?',
     ],
     [
-      'a file that is a folder',
-      { ...nodes('n1: { files: { /etc/motd: { source: sub } } }\n'), 'files/sub/motd': '' },
-      'nodes.yaml:1:16: n1.files./etc/motd: there is no files/sub',
+      'a folder',
+      { ...nodes('n1: { files: { /etc/motd.d: { source: sbu } } }\n'), 'files/sub/motd': '' },
+      'nodes.yaml:1:16: n1.files./etc/motd.d: there is no files/sbu — did you mean sub?',
     ],
     [
       'a file whose name is a template',

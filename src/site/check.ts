@@ -7,6 +7,8 @@ import {
   type Network as AddressRange,
 } from '../lib/ip.ts'
 import { didYouMean } from '../lib/suggest.ts'
+import { FILE_KINDS } from './file-kinds.ts'
+import { NOTHING_SAID } from './file-plan.ts'
 import { type Origin, type Value, valueAt } from './layers.ts'
 import { type Problem, tidyProblems } from './problems.ts'
 import type { Plain } from './paths.ts'
@@ -100,7 +102,12 @@ function checkProvision(site: Site): Problem[] {
     const { line, column } = treeAt(main?.tree, ['provision', ...path]) ?? { line: 1, column: 1 }
     problems.push({ file: 'site.yaml', line, column, path: ['provision', ...path].join('.'), message })
   }
-  const { discovery, loaders, servers = [] } = site.provision
+  const { discovery, loaders, port, tlsPort, servers = [] } = site.provision
+  if (port === tlsPort)
+    report(
+      [treeAt(main?.tree, ['provision', 'tlsPort']) === undefined ? 'port' : 'tlsPort'],
+      `${port} cannot be both: provision.port is plain, provision.tlsPort is TLS`,
+    )
   if (discovery !== undefined && !site.files.images.has(discovery))
     report(
       ['discovery'],
@@ -139,7 +146,7 @@ function checkNodes(site: Site): Problem[] {
     const report = reporter(site, node, problems)
     if (!HOST_NAME.test(node.name)) report([], 'is not a host name (lower-case letters, digits and -)')
     checkBoot(site, value, report)
-    checkFiles(site, value, report)
+    checkFiles(site, node, value, report)
     checkInterfaces(ranges, node, value, report, claims)
     for (const [name, settings] of Object.entries((value['interfaces'] ?? {}) as Record<string, Plain>))
       if (servers.has(textAt(settings, 'address') ?? ''))
@@ -170,13 +177,28 @@ function checkBoot(site: Site, value: Plain, report: Report): void {
   }
 }
 
-function checkFiles(site: Site, value: Plain, report: Report): void {
-  for (const [target, file] of Object.entries((value['files'] ?? {}) as Record<string, { source?: string } | string>)) {
-    const source = typeof file === 'string' ? file : file.source
-    if (source === undefined) report(['files', target], 'source is missing')
-    else if (!site.files.blobs.has(source))
-      report(['files', target], `there is no files/${source}${didYouMean(source, site.files.blobs.keys())}`)
+function checkFiles(site: Site, node: SiteNode, value: Plain, report: Report): void {
+  const { entries, problems } = site.filesOf(node)
+  for (const { path, message } of problems)
+    if (message !== NOTHING_SAID || !isSaidWrongly(site, node, path[0])) report(['files', ...path], message)
+  const interfaces = (value['interfaces'] ?? {}) as Plain
+  for (const entry of entries) {
+    const name = entry.kind === 'file' ? entry.interface : undefined
+    if (name !== undefined && !Object.hasOwn(interfaces, name))
+      report(
+        ['files', entry.path, 'interface'],
+        `there is no interface ${name}${didYouMean(name, Object.keys(interfaces))}`,
+      )
   }
+}
+
+/** What does not fit its schema is no value, and has been reported as such. */
+function isSaidWrongly(site: Site, node: SiteNode, target: string): boolean {
+  const file = valueAt(site.layersOf(node), ['files', target])
+  return FILE_KINDS.some(kind => {
+    const said = file === undefined ? undefined : valueAt(file, [kind])
+    return said?.kind === 'leaf' && !(said.tree.kind === 'scalar' && [null, false].includes(said.tree.value as null))
+  })
 }
 
 interface Range extends Network {

@@ -55,6 +55,24 @@ test.each<[string, string[], string[]]>([
     ['boot: { args: [a] }', 'boot: { args+: [b] }', 'boot: {}', 'boot: { args+: [c, d] }'],
     ['boot.args = ["c","d"] d.yaml:1:9 behind = ["b"] b.yaml:1:9 behind = ["a"] a.yaml:1:9'],
   ],
+  [
+    'another way to say where a file comes from replaces the one below, with all that goes with it',
+    [
+      'files: { /a: { source: a, mode: "0600" }, /b: { source: b }, /c: { link: /x } }',
+      'files: { /a: { absent: true }, /b: { source: c }, /c: { when: live } }',
+    ],
+    [
+      'files./a.absent = true b.yaml:1:16',
+      'files./b.source = "c" b.yaml:1:38 over = "b" a.yaml:1:49',
+      'files./c.link = "/x" a.yaml:1:68',
+      'files./c.when = "live" b.yaml:1:57',
+    ],
+  ],
+  [
+    'but not elsewhere, whatever the keys are called',
+    ['vars: { a: { source: a, mode: x } }', 'vars: { a: { absent: true } }'],
+    ['vars.a.source = "a" a.yaml:1:14', 'vars.a.mode = "x" a.yaml:1:25', 'vars.a.absent = true b.yaml:1:14'],
+  ],
   ['key+ with nothing below is a list like any other', ['args+: [a]'], ['args = ["a"] a.yaml:1:1']],
   [
     'a list replaces what was appended before',

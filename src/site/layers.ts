@@ -1,4 +1,5 @@
-import type { ListTree, MapTree, Place, ScalarTree } from '../lib/yaml/tree.ts'
+import type { ListTree, MapTree, Place, ScalarTree, Tree } from '../lib/yaml/tree.ts'
+import { FILE_KINDS } from './file-kinds.ts'
 import { splitKey } from './validate.ts'
 
 /**
@@ -62,12 +63,18 @@ export class LayerMerger {
     if (byLayer === undefined) this.#known.set(lower, (byLayer = new WeakMap()))
     let merged = byLayer.get(layer)
     if (merged === undefined)
-      byLayer.set(layer, (merged = mergeMap(lower, layer.tree, layer, NOT_LAYERED[layer.name.split(' ')[0] ?? ''])))
+      byLayer.set(layer, (merged = mergeMap(lower, layer.tree, layer, [], NOT_LAYERED[layer.name.split(' ')[0] ?? ''])))
     return merged
   }
 }
 
-function mergeMap(lower: Branch, upper: MapTree, layer: Layer, ignored?: ReadonlySet<string>): Branch {
+function mergeMap(
+  lower: Branch,
+  upper: MapTree,
+  layer: Layer,
+  path: readonly string[],
+  ignored?: ReadonlySet<string>,
+): Branch {
   const entries = new Map(lower.entries)
   for (const [key, { value: tree, line, column }] of upper.entries) {
     if (ignored?.has(key)) continue
@@ -75,7 +82,9 @@ function mergeMap(lower: Branch, upper: MapTree, layer: Layer, ignored?: Readonl
     const below = entries.get(name)
     const origin = { layer, line, column }
     if (tree.kind === 'map') {
-      entries.set(name, mergeMap(below?.kind === 'branch' ? below : { ...EMPTY, origin }, tree, layer))
+      const isFile = path.length === 1 && path[0] === 'files'
+      const isKept = below?.kind === 'branch' && !(isFile && replaces(tree, below))
+      entries.set(name, mergeMap(isKept ? below : { ...EMPTY, origin }, tree, layer, [...path, name]))
     } else if (appends && below?.kind === 'leaf' && below.tree.kind === 'list') {
       entries.set(name, { kind: 'leaf', tree, origin, appendsTo: below })
     } else {
@@ -88,6 +97,18 @@ function mergeMap(lower: Branch, upper: MapTree, layer: Layer, ignored?: Readonl
     ...(lower.origin ? { origin: lower.origin } : { origin: { layer, line: upper.line, column: upper.column } }),
   }
 }
+
+/**
+ * What says where a file comes from replaces whatever said it in another way, with its mode and all: `absent: true` of a group
+ * goes with no `source` of the site.
+ */
+function replaces(upper: MapTree, below: Branch): boolean {
+  const said = FILE_KINDS.filter(kind => isSaid(upper.entries.get(kind)?.value))
+  return said.length > 0 && FILE_KINDS.some(kind => below.entries.has(kind) && !said.includes(kind))
+}
+
+const isSaid = (tree: Tree | undefined): boolean =>
+  tree !== undefined && !(tree.kind === 'scalar' && (tree.value === null || tree.value === false))
 
 export function valueAt(root: Value, path: readonly string[]): Value | undefined {
   let value: Value | undefined = root

@@ -18,7 +18,7 @@ describe('how machines are booted', () => {
   it.for([
     '{}',
     '{ servers: [10.77.0.1] }',
-    '{ servers: [10.77.0.1, 10.77.0.2], port: 1, dhcp: none, unknown: ignore }',
+    '{ servers: [10.77.0.1, 10.77.0.2], port: 1, tlsPort: 2, dhcp: none, unknown: ignore }',
     '{ port: 65535, dhcp: proxy, discovery: base, dns: ["2001:db8::53"], shell: true, vlan: 4094 }',
   ])('%s is right', async text => {
     expect(await problemsOf(provision(text))).toEqual([])
@@ -53,6 +53,17 @@ describe('how machines are booted', () => {
       'site.yaml:4:24: provision.servers.0: 10.77.255.1 is in the range for unknown machines (10.77.255.0/24)',
     ],
     ['port 0', provision('{ port: 0 }'), 'site.yaml:4:20: provision.port: must be at least 1'],
+    ['TLS port 0', provision('{ tlsPort: 0 }'), 'site.yaml:4:23: provision.tlsPort: must be at least 1'],
+    [
+      'the same port twice',
+      provision('{ port: 80, tlsPort: 80 }'),
+      'site.yaml:4:33: provision.tlsPort: 80 cannot be both: provision.port is plain, provision.tlsPort is TLS',
+    ],
+    [
+      'the port that TLS has unless said',
+      provision('{ port: 7181 }'),
+      'site.yaml:4:20: provision.port: 7181 cannot be both: provision.port is plain, provision.tlsPort is TLS',
+    ],
     ['port 65536', provision('{ port: 65536 }'), 'site.yaml:4:20: provision.port: must be at most 65535'],
     [
       'a kind of DHCP nobody knows',

@@ -44,6 +44,8 @@ describe('a template', () => {
     ],
     ["{% set all = nodes('n[2-3]') %}{{ all | length }} {{ all[0].index }}", '2 2'],
     ['{% set key = "rack" %}{{ vars[key] }}', '4'],
+    ['{{ vars.deep.er is defined }} {{ vars.deep.er | default(1) }} {{ domain is defined }}', 'false 1 false'],
+    ['{{ address }} {{ provision.servers | length }}', '10.77.1.1 0'],
     ['{# nothing #}\n\n', '\n\n'],
     ['<b>&"\'', '<b>&"\''],
     ['{{ "<&>" }}', '<&>'],
@@ -54,6 +56,8 @@ describe('a template', () => {
   it.for([
     ['first\n{{ vars.rck }}\n', 'files/it.j2: line 2: there is no vars.rck'],
     ['{{ nobody }}', 'files/it.j2: line 1: there is no nobody'],
+    ["{% for n in nodes('n1') %}{{ nobody }}{% endfor %}", 'files/it.j2: line 1: there is no nobody'],
+    ['{{ vars.deep.er }}', 'files/it.j2: line 1: there is no vars.deep.er'],
     ['{{ name', 'files/it.j2: line 1: syntax error: unexpected end of input, expected end of variable block'],
     ["{{ nodes('@nobody') }}", 'files/it.j2: node set @nobody, column 1: no group is named nobody'],
   ] as const)('%j: is an error at its line', async ([template, message]) => {
@@ -101,6 +105,78 @@ describe('a file', () => {
   })
 })
 
+const shown = (file: NodeFile): string =>
+  [
+    file.kind,
+    file.path,
+    ...('mode' in file ? [file.mode, `${file.owner}:${file.group}`] : []),
+    ...('source' in file ? [file.source] : []),
+    ...('target' in file ? [file.target] : []),
+    ...('when' in file ? [file.when] : []),
+  ].join(' ')
+
+describe('what is no single file', () => {
+  const tree = {
+    'files/ssh/sshd_config.j2': 'ListenAddress {{ name }}\n',
+    'files/ssh/keys/ca.pub': 'a key\n',
+    'files/ssh/keys/deep/x': '',
+    'files/other': 'other\n',
+  }
+  const of = async (files: string): Promise<string[]> => {
+    const render = await rendererOf({ 'nodes.yaml': `n1: { files: { ${files} } }\n`, ...tree })
+    return (await render('n1')).map(shown)
+  }
+
+  it('a folder: all files in it, in order of path, templates without their suffix', async () => {
+    expect(await of('/etc/ssh: { source: ssh, mode: "0600", owner: sshd }')).toEqual([
+      'file /etc/ssh/keys/ca.pub 0600 sshd:root files/ssh/keys/ca.pub boot',
+      'file /etc/ssh/keys/deep/x 0600 sshd:root files/ssh/keys/deep/x boot',
+      'file /etc/ssh/sshd_config 0600 sshd:root files/ssh/sshd_config.j2 boot',
+    ])
+  })
+
+  it('a folder with a mode for folders', async () => {
+    expect(await of('/etc/ssh: { source: ssh/, dirMode: "700", group: 12, when: live }')).toEqual([
+      'dir /etc/ssh 0700 root:12 files/ssh live',
+      'dir /etc/ssh/keys 0700 root:12 files/ssh live',
+      'file /etc/ssh/keys/ca.pub 0644 root:12 files/ssh/keys/ca.pub live',
+      'dir /etc/ssh/keys/deep 0700 root:12 files/ssh live',
+      'file /etc/ssh/keys/deep/x 0644 root:12 files/ssh/keys/deep/x live',
+      'file /etc/ssh/sshd_config 0644 root:12 files/ssh/sshd_config.j2 live',
+    ])
+  })
+
+  it('what is said of a path itself goes before what a folder brings there', async () => {
+    expect(
+      await of(
+        '/etc/ssh/keys/ca.pub: other, /etc/ssh: { source: ssh }, /etc/ssh/keys/deep: { source: ssh/keys/deep, mode: "0400" }',
+      ),
+    ).toEqual([
+      'file /etc/ssh/keys/ca.pub 0644 root:root files/other boot',
+      'file /etc/ssh/keys/deep/x 0400 root:root files/ssh/keys/deep/x boot',
+      'file /etc/ssh/sshd_config 0644 root:root files/ssh/sshd_config.j2 boot',
+    ])
+  })
+
+  it('links, and what is to be absent', async () => {
+    expect(await of('/etc/localtime: { link: "../usr/{{ name }}" }, /etc/motd: { absent: true, when: live }')).toEqual([
+      'link /etc/localtime ../usr/n1 boot',
+      'absent /etc/motd live',
+    ])
+  })
+
+  it('what cannot be stands beside what can', async () => {
+    const render = await rendererOf({
+      'nodes.yaml': 'n1: { files: { /etc/a: { source: nothing }, /etc/b: other } }\n',
+      ...tree,
+    })
+    expect((await render('n1')).map(file => [file.kind, textOf(file)])).toEqual([
+      ['problem', 'there is no files/nothing'],
+      ['file', 'other\n'],
+    ])
+  })
+})
+
 describe('a secret', () => {
   const files = {
     'site.yaml': `${SMALL['site.yaml']}  vars:\n    key: ${SECRET}secrets: { recipients: [] }\n`,
@@ -121,6 +197,25 @@ describe('a secret', () => {
     expect(textOf(key)).toBe('open sesame\n')
     expect(other).toMatchObject({ isSecret: false })
     expect(opened).toBe(1)
+  })
+
+  it('is not in the words about what went wrong with it', async () => {
+    const render = await rendererOf(
+      { ...files, 'files/key.j2': '{{ vars.key | ip_add(1) }}', 'files/other.j2': '{{ vars.key }}{{ nobody }}' },
+      async () => 'open sesame',
+    )
+    expect((await render('n1')).map(textOf)).toEqual([
+      'files/key.j2: "(secret)" is not an address',
+      'files/other.j2: line 1: there is no nobody',
+    ])
+  })
+
+  it('that only goes wrong with its real text says nothing of it', async () => {
+    const render = await rendererOf(
+      { ...files, 'files/key.j2': "{% if vars.key == 'open sesame' %}{{ vars.key | ip_add(1) }}{% endif %}" },
+      async () => 'open sesame',
+    )
+    expect(textOf((await render('n1'))[0])).toBe('files/key.j2: cannot be rendered with the secrets that are in it')
   })
 
   it('of another node cannot be seen', async () => {

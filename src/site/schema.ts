@@ -2,9 +2,10 @@ import { z } from 'zod'
 import { canonicalAddress, isAddress, parseNetwork } from '../lib/ip.ts'
 import { parseSize } from '../lib/size.ts'
 import { ModuleFile } from './module.ts'
+import { READY_NAMES } from './ready-files.ts'
 import { Recipe } from './recipe.ts'
 import { Switch, SwitchName } from './switches.ts'
-import { FileMode, FileTarget, Name, UserName, text } from './values.ts'
+import { Command, FileMode, LinkTarget, Name, NodePath, Owner, text } from './values.ts'
 
 /**
  * What may stand in the files of a site. From these schemas come the checks, the editor's JSON Schema and the reference.
@@ -98,10 +99,30 @@ const Boot = z.strictObject({
 const File = z.union([
   templated(FileSource),
   z.strictObject({
-    source: templated(FileSource).nullish().describe('Path below files/.'),
-    owner: templated(UserName).nullish().describe('Owner of the file; root unless said.'),
-    group: templated(UserName).nullish().describe('Group of the file; root unless said.'),
-    mode: templated(FileMode).nullish().describe('Mode of the file; 0644 unless said.'),
+    source: templated(FileSource)
+      .nullish()
+      .describe('Path below files/: a template if it ends in .j2; of a folder, everything that is in it.'),
+    ready: templated(z.enum(READY_NAMES))
+      .nullish()
+      .describe('A file that comes with muster, instead of a source: `hosts`, `chrony` and others.'),
+    interface: templated(Name).nullish().describe('Of a ready-made file for one interface: which.'),
+    link: templated(LinkTarget).nullish().describe('A symbolic link to this, instead of a source.'),
+    absent: templated(z.boolean())
+      .nullish()
+      .describe('Whether there must be nothing at that path, instead of a source.'),
+    owner: templated(Owner).nullish().describe('Owner of the file; root unless said.'),
+    group: templated(Owner).nullish().describe('Group of the file; root unless said.'),
+    mode: templated(FileMode).nullish().describe('Mode of the file, or of every file of a folder; 0644 unless said.'),
+    dirMode: templated(FileMode)
+      .nullish()
+      .describe('Mode of a folder and of those in it. Unless said, those that are there stay as they are.'),
+    when: templated(z.enum(['boot', 'live']))
+      .nullish()
+      .describe('`boot`: written before the system starts. `live`: then, and again while it runs when it changes.'),
+    // oxlint-disable-next-line unicorn/no-thenable -- a text, which nobody takes for a promise
+    then: templated(Command)
+      .nullish()
+      .describe('What to run after a change on a running node, once for all files that name it.'),
   }),
 ])
 
@@ -117,9 +138,9 @@ const layer = {
   location: Location.nullish().describe('Where the node is plugged in: what makes a machine this node.'),
   bmc: Bmc.nullish().describe('The management controller (BMC).'),
   files: z
-    .record(FileTarget, File.nullable())
+    .record(NodePath, File.nullable())
     .nullish()
-    .describe('Files on the node: target path → source below files/.'),
+    .describe('Files on the node: path on the node → source below files/, or what else is to be there.'),
   update: Update.nullish().describe('How changes are rolled out.'),
   vars: z.record(z.string(), z.json()).nullish().describe("The site's own values, for use in templates."),
 }
@@ -148,6 +169,12 @@ export const Provision = z.strictObject({
     .optional()
     .describe('Addresses of the boot servers, in the order nodes ask them; those of the server itself unless said.'),
   port: z.int().min(1).max(65_535).default(7180).describe('Port on which boot servers answer nodes.'),
+  tlsPort: z
+    .int()
+    .min(1)
+    .max(65_535)
+    .default(7181)
+    .describe('Port on which nodes prove who they are and get their files, by TLS.'),
   dhcp: z
     .enum(['server', 'proxy', 'none'])
     .default('server')
@@ -192,6 +219,11 @@ export const Trust = z.strictObject({
     )
     .default({})
     .describe('Keys by name.'),
+  ca: text(/^[0-9a-f]{64}$/, 'is not the SHA-256 of a certificate (muster ca show)')
+    .optional()
+    .describe(
+      'Of the certificate by which nodes know boot servers: in the initramfs of images built from then on, no other is believed.',
+    ),
 })
 export type Trust = z.infer<typeof Trust>
 

@@ -3,7 +3,7 @@ import { SETTINGS, SiteSettings, settingsOf } from './settings.ts'
 import { siteOf } from './testing.ts'
 
 const KEY = 'ed25519:11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo='
-const PROVISION = { port: 7180, dhcp: 'server', unknown: 'discover', dns: [], shell: false, loaders: {} }
+const PROVISION = { port: 7180, tlsPort: 7181, dhcp: 'server', unknown: 'discover', dns: [], shell: false, loaders: {} }
 
 describe('the settings of a site', () => {
   it('are what it says of itself, with what holds unless said', async () => {
@@ -57,6 +57,7 @@ channels: { stable: { tests: [root, vm], signed: [ci], after: { channel: staging
         discovery: 'tiny',
         dns: ['192.0.2.53', '2001:db8::53'],
         shell: true,
+        tlsPort: 7181,
         vlan: 12,
         loaders: { efi64: 'ipxe/own.efi' },
       },

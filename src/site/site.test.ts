@@ -278,6 +278,8 @@ describe('@groups in node sets', () => {
   })
 })
 
+const resolved = (site: Site, name: string) => site.resolve(nodeNamed(site, name))
+
 describe('the content of files', () => {
   const files = {
     'site.yaml':
@@ -302,6 +304,24 @@ describe('the content of files', () => {
       '/etc/motd': { blob: 'b023018cabc396e7692c70bbf5784a93d3f738ab' },
       '/etc/key': { blob: 'e69de29bb2d1d6434b8b29ae775ad8c2e48c5391' },
     })
+  })
+
+  test('that changes is a change of those nodes that have it, and of no value that templates see', async () => {
+    const files = {
+      'nodes.yaml': 'n1: { files: { /etc/a: a, /etc/d: { source: d } } }\nn2: { files: { /etc/b: b } }\n',
+      'files/a': 'a',
+      'files/b': 'b',
+      'files/d/x': 'x',
+    }
+    const before = await siteOf(files)
+    const [n1, n2] = ['n1', 'n2'].map(name => resolved(before, name))
+    for (const change of [{ 'files/a': 'new' }, { 'files/d/x': 'new' }, { 'files/d/y': 'new' }]) {
+      const after = await siteOf({ ...files, ...change }, before)
+      expect(resolved(after, 'n1').value).not.toEqual(n1?.value)
+      expect(resolved(after, 'n1').own).toBe(n1?.own)
+      expect(resolved(after, 'n2')).toBe(n2)
+      expect(after.filesOf(nodeNamed(after, 'n2'))).toBe(before.filesOf(nodeNamed(before, 'n2')))
+    }
   })
 })
 

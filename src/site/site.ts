@@ -3,6 +3,7 @@ import { type GroupResolver, type NodeSet, numbersOf } from '../lib/nodeset/inde
 import { MusterError } from '../lib/errors.ts'
 import { didYouMean } from '../lib/suggest.ts'
 import { type Renderer, createRenderer } from '../lib/template.ts'
+import { type FilePlan, FilePlans } from './file-plan.ts'
 import { type SiteFile, type SiteFiles, readSiteFiles } from './files.ts'
 import { type Branch, LayerMerger } from './layers.ts'
 import { type SiteGroup, type SiteNode, groupResolver, readClusters, readGroups, readNodes } from './members.ts'
@@ -37,6 +38,8 @@ export interface Site {
   readonly problems: readonly Problem[]
   layersOf(node: SiteNode): Branch
   resolve(node: SiteNode): ResolvedNode
+  /** What is to be where on the node, before any of it is rendered. */
+  filesOf(node: SiteNode): FilePlan
   /** The tools that remember earlier work, for the next version of this site. */
   readonly memory: SiteMemory
 }
@@ -44,6 +47,8 @@ export interface Site {
 /** What a node is to get: the value stored as desired state. */
 export interface ResolvedNode {
   readonly value: Plain
+  /** The same without the content of files: what templates see of it. The very same for as long as it does not change. */
+  readonly own: Plain
   readonly problems: readonly Problem[]
 }
 
@@ -52,6 +57,7 @@ interface SiteMemory {
   readonly resolver: Resolver
   readonly resolved: WeakMap<Branch, Map<string, Remembered>>
   readonly renderer: Renderer
+  readonly files: FilePlans
   /** Layers that are the same keep what was made of them. */
   readonly switchNodes: WeakMap<SiteFile, SwitchNodes>
 }
@@ -59,7 +65,6 @@ interface SiteMemory {
 interface Remembered {
   /** What else went into the values, besides the layers. */
   readonly key: string
-  readonly blobs: SiteFiles['blobs']
   readonly node: ResolvedNode
 }
 
@@ -78,6 +83,7 @@ function buildSite(files: SiteFiles, known?: SiteMemory): Site {
     merger: new LayerMerger(),
     resolver: new Resolver(renderer),
     resolved: new WeakMap(),
+    files: new FilePlans(),
     switchNodes: new WeakMap(),
   }
   const switches = readMap(main, 'switches', Switch)
@@ -97,6 +103,7 @@ function buildSite(files: SiteFiles, known?: SiteMemory): Site {
       ...node.groups.flatMap(group => groupLayers.get(group) ?? []),
       ...node.entries.map(entry => entry.layer),
     ])
+  const resolve = (node: SiteNode): ResolvedNode => resolveNode(memory, files, name, node, layersOf(node))
   return {
     name,
     files,
@@ -114,7 +121,8 @@ function buildSite(files: SiteFiles, known?: SiteMemory): Site {
     defaultImage: defaultImageOf(main),
     recipients: readRecipients(main),
     sets: groupResolver(nodes, groups, clusters),
-    resolve: node => resolveNode(memory, files, name, node, layersOf(node)),
+    resolve,
+    filesOf: node => memory.files.planOf(resolve(node).value['files'] as Plain | undefined, files.blobs),
   }
 }
 
@@ -129,7 +137,11 @@ function resolveNode(
   let byNode = memory.resolved.get(root)
   if (byNode === undefined) memory.resolved.set(root, (byNode = new Map()))
   const known = byNode.get(node.name)
-  if (known !== undefined && known.key === key && known.blobs === blobs) return known.node
+  if (known?.key === key) {
+    const resolved = withContent(memory, known.node, blobs)
+    if (resolved !== known.node) byNode.set(node.name, { key, node: resolved })
+    return resolved
+  }
   const numbers = numbersOf(node.name)
   const { name, cluster, groups } = node
   const { value, problems } = memory.resolver.resolve(root, {
@@ -140,20 +152,18 @@ function resolveNode(
     numbers,
     index: numbers.at(-1),
   })
-  const resolved = { value: withBlobs({ cluster, groups, ...value }, blobs), problems }
-  byNode.set(name, { key, blobs, node: resolved })
+  const own = { cluster, groups, ...value }
+  const resolved = withContent(memory, { value: own, own, problems }, blobs)
+  byNode.set(name, { key, node: resolved })
   return resolved
 }
 
-/** Adds to every file of the node the identity of its source, so that a change of content is a change of the node. */
-function withBlobs(value: Plain, blobs: SiteFiles['blobs']): Plain {
-  const files = value['files'] as Readonly<Record<string, string | { readonly source: string }>> | undefined
-  if (files === undefined) return value
-  const entries = Object.entries(files).map(([target, file]) => {
-    const settings = typeof file === 'string' ? { source: file } : file
-    return [target, { ...settings, blob: blobs.get(settings.source) }]
-  })
-  return { ...value, files: Object.fromEntries(entries) }
+/** A change of the content of a file is a change of the node. */
+function withContent({ files }: SiteMemory, node: ResolvedNode, blobs: SiteFiles['blobs']): ResolvedNode {
+  const raw = node.own['files'] as Plain | undefined
+  if (raw === undefined) return node
+  const wanted = files.withBlobs(raw, blobs)
+  return node.value['files'] === wanted ? node : { ...node, value: { ...node.own, files: wanted } }
 }
 
 export function nodeNamed(site: Site, name: string): SiteNode {

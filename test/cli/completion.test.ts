@@ -180,9 +180,9 @@ const ONE: readonly (readonly [typed: string, completed: string])[] = [
 const ALL: readonly (readonly [typed: string, words: string])[] = [
   [
     'muster ',
-    'audit backup boot ci completion discover events explain files group image key lab man module node nodeset restore secret serve site status token',
+    'audit backup boot ca ci completion discover events explain files group image key lab man module node nodeset restore secret serve site status token',
   ],
-  ['muster node ', 'add ls rm set show swap timeline'],
+  ['muster node ', 'add ls revoke rm set show swap timeline'],
   ['muster node show n0', 'n001 n002 n003 n004'],
   ['muster node ls @', '@compute @gpu'],
   ['muster nodeset fold n001 gpu', 'gpu01 gpu02'],
@@ -258,7 +258,7 @@ async function fishCompletes(line: string): Promise<string[]> {
 
 describe('fish', () => {
   test.each<[line: string, candidates: string[]]>([
-    ['muster node ', ['add', 'ls', 'rm', 'set', 'show', 'swap', 'timeline']],
+    ['muster node ', ['add', 'ls', 'revoke', 'rm', 'set', 'show', 'swap', 'timeline']],
     ['muster site che', ['check']],
     ['muster node show n0', ['n001', 'n002', 'n003', 'n004']],
     ['muster node ls @', ['@compute', '@gpu']],

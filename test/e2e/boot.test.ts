@@ -1,14 +1,12 @@
-import { appendFile, open, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { appendFile, open, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { EventReply } from '../../src/api/schemas.ts'
 import type { Manifest } from '../../src/images/manifest.ts'
 import { exec } from '../../src/lib/exec.ts'
-import { startProgram } from '../../src/lib/program.ts'
 import { openImageStore } from '../../src/images/store/store.ts'
 import { MUSTER, type Program, start } from '../cli/testing.ts'
-import { type Cluster, type MachineReply, commit, makeCluster, phasesOf } from './testing.ts'
+import { type Cluster, type MachineReply, commit, makeCluster, phasesOf, talkingSwitch } from './testing.ts'
 
 let cluster: Cluster
 beforeAll(async () => {
@@ -33,27 +31,6 @@ async function flip(file: string): Promise<void> {
   await handle.read(byte, 0, 1, Math.floor(size / 2))
   byte[0] = (byte[0] ?? 0) ^ 0xff
   await handle.write(byte, 0, 1, Math.floor(size / 2))
-}
-
-/** The switch of the lab says on a port what it is, as real ones do: with LLDP. */
-async function talkingSwitch(name: string, port: string): Promise<AsyncDisposable> {
-  const { lab } = cluster
-  // Where its own user, too, finds them.
-  const socket = join(tmpdir(), `muster-lldpd-${process.pid}.sock`)
-  const settings = join(tmpdir(), `muster-lldpd-${process.pid}.conf`)
-  // Read before it says its first word, which would name this machine otherwise.
-  await writeFile(
-    settings,
-    `configure system hostname ${name}\nconfigure lldp portidsubtype ifname\nconfigure lldp tx-interval 2\n`,
-  )
-  const daemon = ['lldpd', '-d', '-u', socket, '-O', settings, '-I', port]
-  const program = await startProgram('ip', ['netns', 'exec', lab.names.switch, ...daemon])
-  return {
-    async [Symbol.asyncDispose]() {
-      await program[Symbol.asyncDispose]()
-      await Promise.all([socket, settings].map(path => rm(path, { force: true })))
-    },
-  }
 }
 
 /** Processes of that name that belong to this cluster. */
@@ -183,7 +160,7 @@ describe('a machine nobody knows', () => {
     await commit(cluster.site, 'squashfs again')
     const ran = await cluster.up('--nodes 0 --strangers 1 --no-wait')
     expect(ran).toMatchObject({ status: 0 })
-    await using _ = await talkingSwitch('sw9', 'stranger1')
+    await using _ = await talkingSwitch(cluster.lab, 'sw9', 'stranger1')
     const machine = await cluster.until('the machine is discovered, and has heard its switch', async () => {
       const { items } = await cluster.client.get<{ items: MachineReply[] }>('/api/v1/machines')
       return items.find(({ neighbours }) => neighbours.length > 0)

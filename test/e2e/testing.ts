@@ -1,5 +1,5 @@
 /** A lab as a user has it: `bin/muster lab up`, on a small site of its own. Images are built once for all tests. */
-import { cp, mkdtemp, readFile, rm } from 'node:fs/promises'
+import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -8,7 +8,8 @@ import { ApiClient } from '../../src/api/client.ts'
 import type { BootReply, MachineReply, NodeItem, TimelineReply } from '../../src/api/schemas.ts'
 import { type Lab, openLab } from '../../src/lab/lab.ts'
 import { exec } from '../../src/lib/exec.ts'
-import { type Ran, muster } from '../cli/testing.ts'
+import { startProgram } from '../../src/lib/program.ts'
+import { type Ran, type RunOptions, muster } from '../cli/testing.ts'
 
 const MINUTE = 60_000
 /** Far longer than any boot takes; a machine that is there by then is not stuck. */
@@ -20,8 +21,8 @@ export interface Cluster extends AsyncDisposable {
   readonly data: string
   readonly lab: Lab
   readonly client: ApiClient
-  muster(words: string): Promise<Ran>
-  up(options: string): Promise<Ran>
+  muster(words: string, options?: Pick<RunOptions, 'env' | 'input'>): Promise<Ran>
+  up(options: string, env?: Readonly<Record<string, string>>): Promise<Ran>
   down(): Promise<void>
   /** The newest boot of a node, once `isSo`. */
   boot(node: string, isSo: (boot: BootReply) => boolean): Promise<BootReply>
@@ -47,7 +48,8 @@ export async function makeCluster(): Promise<Cluster> {
   for (const name of ['state.db', 'state.db.lock']) await rm(join(data, name), { force: true })
   const client = new ApiClient({ server: join(data, 'muster.sock') })
   const env = { MUSTER_LAB: join(dir, 'lab'), MUSTER_SERVER: join(data, 'muster.sock') }
-  const run = (words: string): Promise<Ran> => muster(words, { env, timeout: 2 * LIMIT })
+  const run: Cluster['muster'] = (words, options = {}) =>
+    muster(words, { timeout: 2 * LIMIT, ...options, env: { ...env, ...options.env } })
 
   const until: Cluster['until'] = async (what, ask) => {
     for (const end = Date.now() + LIMIT; ;) {
@@ -71,9 +73,9 @@ export async function makeCluster(): Promise<Cluster> {
     until,
     boot,
     muster: run,
-    up: async options => {
+    up: async (options, more = {}) => {
       await lab.down()
-      return run(`lab up --site ${site} --port 0 --json ${options}`)
+      return run(`lab up --site ${site} --port 0 --json ${options}`, { env: more })
     },
     down: async () => void (await lab.down()),
     ready: (node, before) => boot(node, found => found.id !== before?.id && found.phases.at(-1)?.phase === 'ready'),
@@ -109,6 +111,26 @@ export async function commit(site: string, message: string, isFirst = false): Pr
   if (isFirst) await git('init', '--quiet', '--initial-branch=main')
   await git('add', '.')
   await git('commit', '--quiet', '--allow-empty', '--message', message)
+}
+
+/** The switch of the lab says on a port what it is, as real ones do: with LLDP. It may call the port otherwise. */
+export async function talkingSwitch(lab: Lab, name: string, port: string, called = port): Promise<AsyncDisposable> {
+  // Where its own user, too, finds them.
+  const socket = join(tmpdir(), `muster-lldpd-${process.pid}-${port}.sock`)
+  const settings = join(tmpdir(), `muster-lldpd-${process.pid}-${port}.conf`)
+  // Read before it says its first word, which would name this machine otherwise.
+  await writeFile(
+    settings,
+    `configure system hostname ${name}\nconfigure ports ${port} lldp portidsubtype local ${called}\nconfigure lldp tx-interval 2\n`,
+  )
+  const daemon = ['lldpd', '-d', '-u', socket, '-O', settings, '-I', port]
+  const program = await startProgram('ip', ['netns', 'exec', lab.names.switch, ...daemon])
+  return {
+    async [Symbol.asyncDispose]() {
+      await program[Symbol.asyncDispose]()
+      await Promise.all([socket, settings].map(path => rm(path, { force: true })))
+    },
+  }
 }
 
 export const phasesOf = (boot: BootReply): string[] => boot.phases.map(({ phase }) => phase)

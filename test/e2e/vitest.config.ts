@@ -4,6 +4,7 @@ import { defineConfig } from 'vitest/config'
 export default defineConfig({
   test: {
     include: ['test/e2e/**/*.test.ts'],
+    globalSetup: 'test/e2e/setup.ts',
     testTimeout: 20 * 60_000,
     hookTimeout: 20 * 60_000,
     maxWorkers: 1,

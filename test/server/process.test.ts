@@ -50,7 +50,7 @@ describe('muster serve', () => {
       expect(server.output.stderr).toBe('')
       expect(server.output.stdout).toMatch(/"msg":"stopping"/)
       // Everything in one file again: the log of SQLite was brought in.
-      expect((await readdir(data)).sort()).toEqual(['boot', 'images', 'state.db', 'state.db.lock'])
+      expect((await readdir(data)).sort()).toEqual(['boot', 'ca', 'images', 'state.db', 'state.db.lock'])
     },
   )
 
@@ -70,7 +70,10 @@ describe('muster serve', () => {
     expect(await modeOf(data)).toBe('700')
     expect(await modeOf(server.socket)).toBe('600')
     for (const name of await readdir(data))
-      expect([name, await modeOf(join(data, name))]).toEqual([name, ['boot', 'images'].includes(name) ? '700' : '600'])
+      expect([name, await modeOf(join(data, name))]).toEqual([
+        name,
+        ['boot', 'ca', 'images'].includes(name) ? '700' : '600',
+      ])
   })
 
   it('logs a line of JSON for each request, with who and from where, and never a token', async () => {

@@ -14,6 +14,7 @@ wanted() { # UNIT TARGET: as systemctl enable would
 }
 
 put muster-agent /usr/lib/muster/muster-agent 755
+put muster-files /usr/lib/muster/muster-files 755
 mkdir -p /usr/lib/muster/health.d /etc/muster/health.d
 if [ -d /etc/systemd ] || [ -d /lib/systemd ] || [ -d /usr/lib/systemd ]; then
   put muster-agent.service /etc/systemd/system/muster-agent.service 644

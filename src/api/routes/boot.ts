@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { MusterError } from '../../lib/errors.ts'
 import { decideNode } from '../../boot/decide.ts'
-import { machineScript } from '../../boot/ipxe.ts'
+import { type EnrolPlan, machineScript } from '../../boot/ipxe.ts'
 import type { ViewIndex } from '../../boot/index-view.ts'
 import { BootView } from '../../boot/view.ts'
 import { type Boot, timesOf } from '../../nodes/boots.ts'
@@ -14,7 +14,7 @@ const tags = ['boot']
 const NO_BOOT = '0000000000000000'
 
 /** How nodes boot: what each would get and why, how its last boots went; and what boot servers ask and tell. */
-export const bootRoutes: Routes = (app, { control, recorder, views, bootServers }) => {
+export const bootRoutes: Routes = (app, { control, recorder, views, bootServers, trust }) => {
   const one = z.strictObject({ name: z.string().max(63) })
   const known = (name: string): void => {
     if (control.desired.get(name) === undefined) throw new MusterError('NODE_UNKNOWN', `no node is named ${name}`)
@@ -47,7 +47,11 @@ export const bootRoutes: Routes = (app, { control, recorder, views, bootServers 
     async ({ params }) => {
       known(params.name)
       await views.refresh()
-      return explain(views.index(), params.name, bootServers(), recorder.boots(params.name)[0])
+      return explain(views.index(), params.name, {
+        servers: bootServers(),
+        enrol: trust?.plan(),
+        last: recorder.boots(params.name)[0],
+      })
     },
   )
 
@@ -113,12 +117,13 @@ const replyOf = (boot: Boot): BootReply => ({
   phases: timesOf(boot).map(({ phase, at, seconds }) => ({ phase, at, ...(seconds !== undefined && { seconds }) })),
 })
 
-function explain(
-  index: ViewIndex | undefined,
-  name: string,
-  servers: readonly string[],
-  last: Boot | undefined,
-): BootExplanation {
+interface Known {
+  readonly servers: readonly string[]
+  readonly enrol: EnrolPlan | undefined
+  readonly last: Boot | undefined
+}
+
+function explain(index: ViewIndex | undefined, name: string, { servers, enrol, last }: Known): BootExplanation {
   const node = index?.node(name)
   if (index === undefined || node === undefined)
     throw new MusterError('BOOT_NOT_READY', `what ${name} should boot is not worked out yet`)
@@ -130,6 +135,7 @@ function explain(
     boot: last?.id ?? NO_BOOT,
     mac: machine?.[0] ?? '00:00:00:00:00:00',
     shell: index.view.settings.provision.shell,
+    enrol,
   })
   const unknown = machine === undefined ? ['no machine is known to be it yet: neither by MAC nor by place'] : []
   return {

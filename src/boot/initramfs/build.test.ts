@@ -268,6 +268,11 @@ describe('the keys of a site', () => {
   })
 })
 
+test('the certificate by which servers are known is there as its digest', async () => {
+  const found = await unpacked(await build(await FILES(), { authority: 'a'.repeat(64) }))
+  expect(found.get('etc/muster/ca')).toBe(`${'a'.repeat(64)}\n`)
+})
+
 describe('what an initramfs depends on', () => {
   test('is the same until a script, busybox or a key changes', async () => {
     const scripts = join(dir, 'scripts')
@@ -284,5 +289,6 @@ describe('what an initramfs depends on', () => {
     await chmod(other, 0o755)
     expect(await initramfsInputs({ busybox: other, scripts: SCRIPTS, keys: [] })).not.toBe(first)
     expect(await initramfsInputs({ busybox, scripts: SCRIPTS, keys: [KEY] })).not.toBe(first)
+    expect(await initramfsInputs({ busybox, scripts: SCRIPTS, keys: [], authority: 'a'.repeat(64) })).not.toBe(first)
   })
 })

@@ -4,15 +4,13 @@ import { APPLETS, readBusybox } from './busybox.ts'
 import { compressed, compressionFor } from './compress.ts'
 import { moduleItems, type ModuleOptions } from './module-items.ts'
 import { scriptItems } from './scripts.ts'
-import { verifierItems } from './verifier.ts'
+import { type Anchors, anchorItems } from './verifier.ts'
 
-export interface InitramfsOptions extends ModuleOptions {
+export interface InitramfsOptions extends ModuleOptions, Anchors {
   /** Path of a statically linked busybox for the machine that boots. */
   readonly busybox: string
   /** Directory of what runs in it. */
   readonly scripts: string
-  /** Public keys, one of which must have signed an image. */
-  readonly keys: readonly string[]
 }
 
 /**
@@ -27,7 +25,7 @@ export async function buildInitramfs(options: InitramfsOptions): Promise<Buffer>
     { path: 'bin/busybox', content: busybox, mode: 0o755 },
     ...APPLETS.map(name => ({ path: `bin/${name}`, linkTo: 'busybox' })),
     ...(await scriptItems(options.scripts)),
-    ...(await verifierItems(options.keys)),
+    ...(await anchorItems(options)),
     ...(await moduleItems(options)),
   ]
   return compressed(archiveOf(items), await compressionFor(tree, kernel))

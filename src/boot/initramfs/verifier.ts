@@ -7,11 +7,25 @@ import { findProgram, programItems } from './programs.ts'
 /** Debian's name of it, and that of others. */
 const NAMES = ['signify-openbsd', 'signify']
 
+/** What a machine believes in that was told nothing yet. */
+export interface Anchors {
+  /** Public keys, one of which must have signed an image. */
+  readonly keys: readonly string[]
+  /** SHA-256 of the certificate by which it knows servers; the one it is told of unless given. */
+  readonly authority?: string | undefined
+}
+
 /**
- * What an initramfs refuses images with that none of these keys has signed: the keys, and a program of this machine that
- * checks signatures. Nothing where there are no keys.
+ * What an initramfs refuses images and servers with: keys with a program of this machine that checks signatures, and what the
+ * certificate of the site must be.
  */
-export async function verifierItems(keys: readonly string[]): Promise<Item[]> {
+export async function anchorItems({ keys, authority }: Anchors): Promise<Item[]> {
+  return [...(await keyItems(keys)), ...(authority === undefined ? [] : [authorityItem(authority)])]
+}
+
+const authorityItem = (sha256: string): Item => ({ path: 'etc/muster/ca', content: Buffer.from(`${sha256}\n`) })
+
+async function keyItems(keys: readonly string[]): Promise<Item[]> {
   if (keys.length === 0) return []
   const path = (await Promise.all(NAMES.map(findProgram))).find(found => found !== undefined)
   if (path === undefined)

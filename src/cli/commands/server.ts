@@ -57,7 +57,7 @@ function summaryOf({ data }: EventReply): string {
   const said = data as Record<string, unknown>
   const words = (key: string): string => (typeof said[key] === 'string' ? said[key] : '')
   const generation = typeof said['number'] === 'number' ? `generation ${said['number']}` : ''
-  return [generation, words('message') || words('subject') || words('name'), words('role')]
+  return [generation, words('message') || words('subject') || words('name') || words('reason'), words('role')]
     .filter(part => part !== '')
     .join(' ')
 }

@@ -1,3 +1,4 @@
+import type { Anchors } from '../../boot/initramfs/verifier.ts'
 import { mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { MusterError } from '../../lib/errors.ts'
@@ -35,8 +36,8 @@ export interface Assembly {
   readonly earlier: readonly Manifest[]
   /** Artefacts that came with it and are taken as they are. */
   readonly given?: readonly Artefact[]
-  /** Public keys that its initramfs trusts; none for one that is taken from elsewhere: only servers check that. */
-  readonly keys: readonly string[]
+  /** What its initramfs trusts; nothing for one that is taken from elsewhere: only servers check that. */
+  readonly anchors: Anchors
   readonly work: string
   readonly store: ImageStore
   readonly report: BuildReport
@@ -84,7 +85,7 @@ export async function assembleImage(assembly: Assembly): Promise<Manifest> {
     })
     const needsOurs = version !== undefined && !given.some(({ type }) => type === 'initrd')
     const initramfs = needsOurs
-      ? await initramfsFor(tree, version, recipe.kernel, about.arch, assembly.keys)
+      ? await initramfsFor(tree, version, recipe.kernel, about.arch, assembly.anchors)
       : undefined
     const sbom = sbomText({ name, digestOfInputs: inputs, created, packages, os })
     const artefacts: Artefact[] = [

@@ -8,7 +8,7 @@ import type { Digest, Manifest } from '../manifest.ts'
 import { siteModules } from '../modules/site.ts'
 import type { ImageStore } from '../store/store.ts'
 import { readTests } from '../tests/definitions.ts'
-import { trustedKeys } from '../trust/signatures.ts'
+import { anchorsOf } from '../trust/signatures.ts'
 import { assembleImage } from './assemble.ts'
 import { PackageCache } from './fetch.ts'
 import { initramfsKey } from './initramfs.ts'
@@ -153,7 +153,7 @@ class ImageBuild {
       time: Math.floor(Date.parse(lock.time) / 1000),
       earlier: await this.#earlier(),
       work: this.#work,
-      keys: trustedKeys(this.#options.site.trust),
+      anchors: anchorsOf(this.#options.site.trust),
     })
   }
 
@@ -181,7 +181,7 @@ async function testsOf(siteDir: string, name: string): Promise<Pick<Manifest, 't
 async function inputsOf(plan: ImagePlan, source: Source | undefined, { trust }: Site): Promise<Digest> {
   const { outputs, kernel, limits } = plan.recipe
   const last = plan.stages.at(-1)?.key
-  const initramfs = await initramfsKey(kernel, plan.arch, trustedKeys(trust))
+  const initramfs = await initramfsKey(kernel, plan.arch, anchorsOf(trust))
   const { name, arch, lock } = plan
   return `sha256:${digestOf({ name, arch, last, outputs, kernel, initramfs, limits, source, time: lock.time })}`
 }

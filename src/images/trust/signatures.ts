@@ -43,9 +43,11 @@ export function judgeSignatures(manifest: Manifest, signatures: readonly Signatu
   })
 }
 
-/** The keys that nodes carry. One that has expired stays: what it signed before is still good, and only servers know what that is. */
-export const trustedKeys = ({ keys }: Trust): string[] =>
-  Object.values(keys).flatMap(key => (key.revoked === undefined ? [key.public] : []))
+/** What nodes carry. A key that has expired stays: what it signed before is still good, and only servers know what that is. */
+export const anchorsOf = ({ keys, ca }: Trust): { keys: string[]; authority: string | undefined } => ({
+  keys: Object.values(keys).flatMap(key => (key.revoked === undefined ? [key.public] : [])),
+  authority: ca,
+})
 
 /** A site that names keys boots nothing that none of them has signed; undefined if there is nothing to say against it. */
 export function whyUntrusted(manifest: Manifest, signatures: readonly Signature[], trust: Trust): string | undefined {
