@@ -326,17 +326,18 @@ function next(context: BootHttpContext, request: IncomingMessage, query: URLSear
   if (decision.form === 'cpio') return text('reboot=1\n')
   const had = BootId.safeParse(query.get('boot') ?? '').data
   const boot = isGood(context, decision, mac, had) ? had : newBootId(context, index, mac, clientOf(request))
-  context.tell({
-    kind: 'phase',
-    at: nowOf(context).toISOString(),
-    server: serverOf(request),
-    mac,
-    node: decision.node.name,
-    boot,
-    phase: 'initrd',
-    detail: 'adopted while it ran the discovery system',
-    image: decision.image.digest,
-  })
+  if (nodeSaid(context, mac, boot) === decision.node.name)
+    context.tell({
+      kind: 'phase',
+      at: nowOf(context).toISOString(),
+      server: serverOf(request),
+      mac,
+      node: decision.node.name,
+      boot,
+      phase: 'initrd',
+      detail: 'adopted while it ran the discovery system',
+      image: decision.image.digest,
+    })
   const urls = context.servers(serverOf(request))
   const enrol = context.trust?.plan(urls)
   const plan = kernelArguments(decision, { urls, boot, mac, shell: index.view.settings.provision.shell, enrol })

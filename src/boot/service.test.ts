@@ -7,6 +7,7 @@ import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { request } from '../api/testing.ts'
 import { Authority } from '../ca/authority.ts'
 import { until } from '../control/testing.ts'
+import { exec } from '../lib/exec.ts'
 import type { Sighting } from '../nodes/reports.ts'
 import { BootService, type BootServiceOptions } from './service.ts'
 import { MAC, boots, indexOf, prov, sha256Of, rootsPort } from './testing.ts'
@@ -129,6 +130,29 @@ it('lets nobody in as a node that sends heartbeats, and says so', async () => {
     status: 403,
     text: expect.stringContaining('error: this boot is over: it is ready\n') as string,
   })
+})
+
+it('hears nothing of a boot that somebody elsewhere makes up for a node that is up', async () => {
+  await using service = await start({ authority })
+  service.update(index)
+  await service.settled()
+  elapsed = 30
+  const first = await words(service)
+  const beat = await letIn(first)
+  await plainly(service, 'POST', '/node/heartbeat', { boot: first['boot'], mac: MAC, node: 'n1', beat })
+  const paths = [
+    `/boot/script?mac=${MAC}`,
+    `/boot/step?mac=${MAC}&boot=${'0'.repeat(32)}&step=boot`,
+    `/discover/next?id=${MAC.replaceAll(':', '')}`,
+  ]
+  for (const path of paths)
+    await exec('curl', ['--silent', '--fail', '--interface', '127.0.0.2', `${service.urls()[0]}${path}`])
+  // From its own address, it may well be itself.
+  const second = await words(service)
+  const bootsOf = (): (string | undefined)[] =>
+    told.flatMap(one => (one.kind === 'phase' && one.node === 'n1' ? [one.boot] : []))
+  await until('both were told of', () => bootsOf().length >= 2)
+  expect(bootsOf()).toEqual([first['boot'], second['boot']])
 })
 
 it('gives a machine that was adopted an id it can prove itself with, instead of that of a stranger', async () => {

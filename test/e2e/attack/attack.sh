@@ -18,11 +18,11 @@ case $me in root) forbidden='CANARY-B' ;; *) forbidden='CANARY-' ;; esac
 
 tried() { # WHAT: looks at what it yielded, in $out/body
   attempts=$((attempts + 1))
-  if grep -aq "$forbidden" "$out/body" 2>/dev/null || [ "${got-}" = 1 ]; then
+  # No credential and no token is ever given to somebody else.
+  if grep -aqE "$forbidden|^(credential|token)=" "$out/body" 2>/dev/null; then
     leaks=$((leaks + 1))
-    tell "LEAK by $me: $1: $(head -c 300 "$out/body" | tr -c '[:print:]' ' ')"
+    tell "LEAK by $me: $1: $(grep -aE "$forbidden|^(credential|token)=" "$out/body" | head -c 300 | tr -c '[:print:]' ' ')"
   fi
-  got=0
   : >"$out/body"
 }
 
@@ -30,8 +30,6 @@ ask() { # WHAT CURL-OPTION…
   what=$1
   shift
   curl --silent --insecure --path-as-is --max-time 8 --connect-timeout 4 --output "$out/body" "$@" 2>/dev/null
-  # No credential, no token and no list of files is ever given to somebody else.
-  if grep -aqE '^(credential|token)=' "$out/body" 2>/dev/null; then got=1; fi
   tried "$what"
 }
 
@@ -56,18 +54,28 @@ boot_of() { # MAC CURL-OPTION…: as a loader asks for it
   curl --silent --max-time 4 "$@" "$script" 2>/dev/null | sed -n 's/.*muster\.boot=\([0-9a-f]*\).*/\1/p' | head -n 1
 }
 
+files() { # WHAT FILE…: all at once, under emulation every program costs
+  what=$1
+  shift
+  attempts=$((attempts + $# - 1))
+  timeout 60 head -q -c 4000000 "$@" >"$out/body" 2>/dev/null
+  tried "$what"
+}
+
 machine() { # what lies about
-  for file in /proc/cmdline /proc/*/cmdline /proc/*/environ /run/muster/* /run/muster/files.d/* /etc/secret.conf /tmp/* /var/log/* \
-    /run/log/journal/*/* /dev/kmsg /proc/kcore; do
-    look "read $file" timeout 3 head -c 4000000 "$file"
-  done
+  files 'read command lines' /proc/cmdline /proc/[0-9]*/cmdline
+  files 'read environments' /proc/[0-9]*/environ
+  files 'read what the agent keeps' /run/muster/* /run/muster/files.d/*
+  files 'read files' /etc/secret.conf /etc/shadow /tmp/* /var/log/* /run/log/journal/*/*
   look 'read the kernel log' dmesg
   look 'read the journal' timeout 20 journalctl --no-pager
   look 'list processes' ps axeww
   look 'search everything that can be read' timeout 120 grep -rsha CANARY- /run /tmp /var /etc /home
 }
 
-routes() { # every route, of every server there is, as whoever
+routes() { # every route, of every server there is, as if we were B
+  count=0
+  : >"$out/config"
   for base in "$http" "$https" "$api"; do
     for path in / /boot.ipxe "/boot/script?mac=$b_mac" "/boot/step?mac=$b_mac&boot=$b_boot&step=boot" /healthz /ca.pem \
       "/discover/next?id=$b_id" "/discover/next?id=$b_id&boot=$b_boot" /node/files /node/files/ "/node/files?node=$b" \
@@ -75,17 +83,23 @@ routes() { # every route, of every server there is, as whoever
       /blob/../../ca/ca.key /blob/..%2f..%2fca%2fca.key /loader/../../../ca/ca.key /loader/..%2f..%2fstate.db \
       "/api/v1/nodes/$b" "/api/v1/nodes/$b/files" "/api/v1/nodes/$b/files?path=/etc/secret.conf" /api/v1/boot/view /api/v1/events \
       /api/v1/ca /api/v1/tokens /api/v1/site /metrics /openapi.json; do
-      ask "GET $base$path as B" --header "X-Forwarded-For: $b_address" --header "X-Real-IP: $b_address" \
-        --header "Forwarded: for=$b_address" --header "X-Muster-Node: $b" --header "Host: $b" "$base$path"
+      count=$((count + 1))
+      printf 'url = "%s"\noutput = "%s"\n' "$base$path" "$out/route.$count" >>"$out/config"
     done
-    for method in PUT DELETE PATCH OPTIONS TRACE; do ask "$method $base/node/files" --request "$method" "$base/node/files"; done
+  done
+  attempts=$((attempts + count - 1))
+  curl --silent --insecure --path-as-is --globoff --connect-timeout 4 --max-time 120 --header "X-Forwarded-For: $b_address" \
+    --header "X-Real-IP: $b_address" --header "Forwarded: for=$b_address" --header "X-Muster-Node: $b" --config "$out/config" 2>/dev/null
+  cat "$out"/route.* >"$out/body"
+  tried 'GET every route'
+  for base in "$http" "$https" "$api"; do
+    for method in PUT DELETE TRACE; do ask "$method $base/node/files" --request "$method" "$base/node/files"; done
   done
 }
 
 enrolling() { # as B, and once more as A
   for mac in "$b_mac" "$a_mac"; do
-    for boot in "$b_boot" "$a_boot" "$(boot_of "$mac")" 0000000000000000 "${claim%????????????????????????????????}"; do
-      json "$https/node/claim" "{\"mac\":\"$mac\",\"boot\":\"$boot\",\"claim\":\"$claim\"}" "$@"
+    for boot in "$b_boot" "$a_boot" "$(boot_of "$mac")" 0000000000000000; do
       json "$https/node/claim" "{\"mac\":\"$mac\",\"boot\":\"$boot\",\"claim\":\"$claim\"}" --header "X-Forwarded-For: $b_address" "$@"
       json "$https/node/credential" "{\"mac\":\"$mac\",\"boot\":\"$boot\",\"token\":\"$claim\",\"secret\":\"$secret\"}" "$@"
     done
@@ -98,16 +112,14 @@ enrolling() { # as B, and once more as A
 credentials() { # that are none, or not B's
   payload=$(printf '{"n":"%s","m":"%s","b":"%s","x":4102444800}' "$b" "$b_mac" "$b_boot" | base64 -w 0 | tr '+/' '-_' | tr -d '=')
   own=$(sed -n 's/^Authorization: Bearer //p' /run/muster/credential 2>/dev/null)
-  for held in x m1 m1.. "m1.$payload" "m1.$payload." "m1.$payload.$claim" "m1.$payload.${own##*.}" "${own%.*}." "$own." "$own$own"; do
-    for path in /node/files "/node/files/$b_sha256"; do
-      ask "GET $path with a forged credential" --header "Authorization: Bearer $held" "$https$path"
-    done
+  for held in x m1.. "m1.$payload" "m1.$payload.$claim" "m1.$payload.${own##*.}" "${own%.*}." "$own$own"; do
+    ask 'GET files with a forged credential' --header "Authorization: Bearer $held" "$https/node/files/$b_sha256"
     ask 'renew a forged credential' --request POST --header "Authorization: Bearer $held" "$https/node/renew"
   done
   [ -n "$own" ] || return 0
   # Its own is worth something, but only for what is its own.
   for path in "/node/files/$b_sha256" "/node/files?node=$b" "/node/files/../$b" "/node/$b/files" "/node/files/%2e%2e%2f$b"; do
-    ask "GET $path with A's credential" --header "Authorization: Bearer $own" --header "X-Forwarded-For: $b_address" \
+    ask "GET $path with the credential of A" --header "Authorization: Bearer $own" --header "X-Forwarded-For: $b_address" \
       --header "X-Muster-Node: $b" "$https$path"
   done
 }
