@@ -48,6 +48,8 @@ const LIFETIME = 3600
 const GRACE = 60
 /** Two heartbeats and a little: who was heard so lately is up. */
 const UP = 25
+/** Within one heartbeat of our start all nodes that run have been heard; of those never let in none can be. */
+const UNSURE = 15
 const NOT_ROOT = 'it was not root who asked: the port of a claim is below 1024'
 /** Between two events of one node that it was refused. */
 const QUIET = 60
@@ -159,10 +161,10 @@ export class Enrolment implements AsyncDisposable {
     const node = machine.node.name
     const problem = this.#whyNot(machine, said)
     if (problem !== undefined) this.#refuse(node, said, problem)
-    if (this.#elapsed() - this.#began < UP)
-      throw new MusterError('ENROL_EARLY', 'this server has just started and does not know yet which nodes are up')
     const { boot, claim } = said
     const granted = this.#book.get(node)?.granted
+    if (granted !== undefined && granted.boot !== boot && this.#elapsed() - this.#began < UNSURE)
+      throw new MusterError('ENROL_EARLY', 'this server has just started and does not know yet which nodes are up')
     if (granted?.boot !== boot) {
       await this.#book.put(node, { granted: { boot, claim, at: this.#now() } })
       this.#tell({ kind: 'enrolled', node, ...this.#seen(said) })

@@ -256,6 +256,7 @@ describe('whoever is no node', () => {
   })
 
   it('is asked to come again while the server does not know yet who is up', async () => {
+    await credential()
     elapsed = 10
     expect(await ask('POST', '/node/claim', { body: { mac: MAC, boot: script(), claim: CLAIM } })).toMatchObject({
       status: 503,
