@@ -233,13 +233,33 @@ describe('a claim is refused', () => {
     expect(await claim(boot)).toMatch(/^[0-9a-f]{64}$/)
   })
 
-  it('while the node is up; once it has been silent for 25 s it may boot', async () => {
+  it('while the node is up; once it has been silent for a minute it may boot', async () => {
     await comeUp()
+    const boot = script()
+    wait(59)
+    expect(await whyNot(boot)).toBe('it is up: a heartbeat of another boot was heard just now')
+    wait(1)
+    expect(await claim(boot)).toMatch(/^[0-9a-f]{64}$/)
+  })
+
+  it('for 25 s where its firmware was seen to start', async () => {
+    await comeUp()
+    enrolment.starts('n1')
     const boot = script()
     wait(24)
     expect(await whyNot(boot)).toBe('it is up: a heartbeat of another boot was heard just now')
     wait(1)
     expect(await claim(boot)).toMatch(/^[0-9a-f]{64}$/)
+  })
+
+  it('while the node is up, although somebody makes its firmware up', async () => {
+    const said = await comeUp()
+    enrolment.starts('n1')
+    const boot = script()
+    wait(10)
+    enrolment.hear('n1', said)
+    wait(59)
+    expect(await whyNot(boot)).toBe('it is up: a heartbeat of another boot was heard just now')
   })
 
   it('while the node is up, however many heartbeats of the new boot somebody makes up', async () => {

@@ -48,6 +48,8 @@ const LIFETIME = 3600
 const GRACE = 60
 /** Two heartbeats and a little: who was heard so lately is up. */
 const UP = 25
+/** Silent for so long it is not up, whether or not its firmware was seen to start: who takes its place on the wire has to keep it silent. */
+const LOST = 60
 /** Within one heartbeat of our start all nodes that run have been heard; of those never let in none can be. */
 const UNSURE = 15
 const NOT_ROOT = 'it was not root who asked: the port of a claim is below 1024'
@@ -60,6 +62,8 @@ const MOST_CHECKED = 65_536
 interface Heard {
   readonly boot: string
   readonly at: number
+  /** Its firmware was seen to start since. */
+  readonly hasStarted: boolean
 }
 
 /**
@@ -135,7 +139,7 @@ export class Enrolment implements AsyncDisposable {
     const granted = this.#book.get(node)?.granted?.boot
     if (said.boot !== granted) return !this.#isUp(node)
     if (!this.#isProved(node, said)) return false
-    this.#heard.set(node, { boot: said.boot, at: this.#elapsed() })
+    this.#heard.set(node, { boot: said.boot, at: this.#elapsed(), hasStarted: false })
     return true
   }
 
@@ -147,8 +151,14 @@ export class Enrolment implements AsyncDisposable {
     return true
   }
 
-  #isUp(node: string): boolean {
-    return this.#elapsed() - (this.#heard.get(node)?.at ?? -Infinity) < UP
+  #isUp(node: string, within = UP): boolean {
+    return this.#elapsed() - (this.#heard.get(node)?.at ?? -Infinity) < within
+  }
+
+  /** Firmware of its machine asks for an address: what ran before runs no more. It may be made up, so it counts only for a node that is silent, too. */
+  starts(node: string): void {
+    const heard = this.#heard.get(node)
+    if (heard !== undefined) this.#heard.set(node, { ...heard, hasStarted: true })
   }
 
   ready(node: string, mac: string, boot: string): void {
@@ -186,7 +196,8 @@ export class Enrolment implements AsyncDisposable {
     if ((this.#given.get(node) ?? boot) !== boot) return 'it has begun another boot since'
     const heard = this.#heard.get(node)?.boot
     if ([this.#ready.get(node), heard].includes(boot)) return 'this boot is over: it is ready'
-    if (this.#isUp(node)) return 'it is up: a heartbeat of another boot was heard just now'
+    if (this.#isUp(node, this.#heard.get(node)?.hasStarted === true ? UP : LOST))
+      return 'it is up: a heartbeat of another boot was heard just now'
     if (entry?.granted?.boot === boot && !isSame(entry.granted.claim, claim))
       return 'somebody else has claimed this boot'
     return undefined

@@ -264,6 +264,7 @@ export class BootService implements AsyncDisposable {
   #sawDhcp(sighting: DhcpSighting): void {
     if (!sighting.isFirmware || sighting.kind !== 'discover') return
     const node = this.#index?.machine(sighting.mac)?.node
+    if (node !== undefined) this.#trust?.enrolment.starts(node.name)
     // One that boots from its own disk is offered no loader: there is no boot of ours to follow.
     if (node === undefined || node.from === 'disk') return
     this.#reporter.tell({
