@@ -189,6 +189,18 @@ describe('the script of a machine', () => {
   })
 })
 
+describe('the script of a machine whose node was swapped', () => {
+  it('is that of its new node, although nobody has heard yet that it boots', async () => {
+    const n1 = boots('n1', { interfaces: [prov('10.77.1.1', { mac: MAC })] })
+    const n2 = boots('n2', { interfaces: [prov('10.77.1.2')] })
+    const swap = { node: 'n1', with: 'n2', by: 'olga', at: NOW, isActive: true, running: { [MAC]: 'n1' } }
+    index = indexOf({ nodes: [n1, n2], swaps: [swap] })
+    const { text } = await get(scriptOf(MAC))
+    expect(text).toContain('muster.node=n2')
+    expect(told).toMatchObject([{ kind: 'phase', phase: 'loader', node: 'n2', mac: MAC }])
+  })
+})
+
 describe('a step of a loader', () => {
   const path = (step: string, more = ''): string => `/boot/step?boot=${BOOT}&mac=${MAC}&step=${step}${more}`
 

@@ -205,12 +205,13 @@ function script(
 ): Reply | Promise<Reply> {
   const mac = Mac.safeParse(query.get('mac') ?? '')
   if (!mac.success) return problem(400, 'mac is not a MAC address', 'ask with ?mac=52-54-00-12-34-56')
-  const index = needView(context)
+  // The news that it asked for an address may not be here yet.
+  const index = needView(context).begun(mac.data)
   const decision = decideFor(index, mac.data)
   const boot = newBootId(context, index, mac.data, from)
   const at = nowOf(context).toISOString()
   const seen = seenOf(decision)
-  if (nodeSaid(context, mac.data, boot) === seen.node)
+  if (nodeSaid({ ...context, index: () => index }, mac.data, boot) === seen.node)
     context.tell({ ...seen, kind: 'phase', at, server, mac: mac.data, boot })
   const { shell } = index.view.settings.provision
   const urls = context.servers(server)

@@ -111,6 +111,14 @@ describe('nodes that have changed machines', () => {
     expect(names(index({ running: { [MAC]: 'n1', [OTHER]: 'n2' } }))).toEqual(['n1', 'n2'])
   })
 
+  it('are what they should be once they begin to boot, whatever else still runs', () => {
+    const view = index({ running: { [MAC]: 'n1', [OTHER]: 'n2' } })
+    expect(names(view.begun(MAC))).toEqual([undefined, 'n2'])
+    expect(view.begun(MAC).waiting(MAC)).toEqual({ node: 'n2', holder: OTHER })
+    expect(names(view.begun(MAC).begun(OTHER))).toEqual(['n2', 'n1'])
+    expect(view.begun(STRANGER)).toBe(view)
+  })
+
   it('stay what they run as after it was taken back, until they boot', () => {
     const view = index({ isActive: false, running: { [OTHER]: 'n1' } })
     expect(names(view)).toEqual([undefined, 'n1'])

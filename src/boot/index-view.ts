@@ -75,6 +75,15 @@ export class ViewIndex implements PlaceSite {
     }
   }
 
+  /** As it is once this machine begins to boot: what ran on it before runs no more. */
+  begun(mac: string): ViewIndex {
+    const swaps = this.view.swaps ?? []
+    if (!swaps.some(({ running }) => Object.hasOwn(running, mac))) return this
+    const without = (running: Swap['running']): Swap['running'] =>
+      Object.fromEntries(Object.entries(running).filter(([one]) => one !== mac))
+    return new ViewIndex({ ...this.view, swaps: swaps.map(swap => ({ ...swap, running: without(swap.running) })) })
+  }
+
   #hasMoved(mac: string, node: BootNode): boolean {
     const seen = this.#byMac.get(mac)?.node
     return node.place !== undefined && seen !== undefined && seen !== node

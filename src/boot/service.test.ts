@@ -132,6 +132,9 @@ it('lets nobody in as a node that sends heartbeats, and says so', async () => {
   })
 })
 
+const bootsSeen = (): (string | undefined)[] =>
+  told.flatMap(one => (one.kind === 'phase' && one.node === 'n1' ? [one.boot] : []))
+
 it('hears nothing of a boot that somebody elsewhere makes up for a node that is up', async () => {
   await using service = await start({ authority })
   service.update(index)
@@ -149,10 +152,8 @@ it('hears nothing of a boot that somebody elsewhere makes up for a node that is 
     await exec('curl', ['--silent', '--fail', '--interface', '127.0.0.2', `${service.urls()[0]}${path}`])
   // From its own address, it may well be itself.
   const second = await words(service)
-  const bootsOf = (): (string | undefined)[] =>
-    told.flatMap(one => (one.kind === 'phase' && one.node === 'n1' ? [one.boot] : []))
-  await until('both were told of', () => bootsOf().length >= 2)
-  expect(bootsOf()).toEqual([first['boot'], second['boot']])
+  await until('both were told of', () => bootsSeen().length >= 2)
+  expect(bootsSeen()).toEqual([first['boot'], second['boot']])
 })
 
 it('gives a machine that was adopted an id it can prove itself with, instead of that of a stranger', async () => {
