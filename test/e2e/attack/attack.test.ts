@@ -153,6 +153,7 @@ describe('a secret', () => {
     const { stdout } = await exec('grep', ['-rlaF', '-f', '-', cluster.dir], {
       input: `${FORMS.join('\n')}\n`,
       allow: [1],
+      timeout: 0,
     })
     await rm(control)
     expect(stdout.toString('utf8')).toBe(`${control}\n`)
