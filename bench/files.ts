@@ -4,7 +4,9 @@ import { type Batch, ListMaker } from '../src/files/maker.ts'
 import type { SiteNode } from '../src/site/members.ts'
 import { openSite } from '../src/site/site.ts'
 import { directorySource } from '../src/site/source.ts'
+import { benchNode } from './boot/world.ts'
 import { type Bench, against, seconds } from './figure.ts'
+import { requestFigures } from './file-requests.ts'
 import { temporaryDir } from './world.ts'
 
 const NODES = 20_000
@@ -24,12 +26,7 @@ const CHANGES = [
 /** The files of all nodes, from the values of the site to lists and digests of what would be written; then one of a group's changes. */
 export const filesBench: Bench = async function* () {
   await using dir = await temporaryDir()
-  const write = async (files: Record<string, string>): Promise<void> => {
-    for (const [path, text] of Object.entries(files)) {
-      await mkdir(dirname(join(dir.path, path)), { recursive: true })
-      await writeFile(join(dir.path, path), text)
-    }
-  }
+  const write = (files: Record<string, string>): Promise<void> => writeAll(dir.path, files)
   await write(siteFiles())
   const source = await directorySource(dir.path)
   let site = await openSite(source)
@@ -66,6 +63,19 @@ export const filesBench: Bench = async function* () {
       ...(nodes < NODES && against(LIMIT_CHANGE, value)),
     }
   }
+  yield* requestFigures({
+    nodes: NODES,
+    write: to => writeAll(to, siteFiles()),
+    nodeOf: number => ({ ...benchNode(number), name: `n${number}` }),
+    everybodys: 'files/shared0.j2',
+  })
+}
+
+async function writeAll(dir: string, files: Readonly<Record<string, string>>): Promise<void> {
+  for (const [path, text] of Object.entries(files)) {
+    await mkdir(dirname(join(dir, path)), { recursive: true })
+    await writeFile(join(dir, path), text)
+  }
 }
 
 /** How many nodes changed. */
@@ -100,7 +110,10 @@ function siteFiles(): Record<string, string> {
 n[1-${NODES}]:
   files: { ${files} }
   vars: { rack: "{{ index // 64 }}" }
-  interfaces: { prov: { address: "{{ '10.64.0.0' | ip_add(index + 256) }}" } }
+  interfaces:
+    prov:
+      address: "{{ '10.64.0.0' | ip_add(index + 256) }}"
+      mac: "52:54:00:{{ '%02x' | format(index // 65536) }}:{{ '%02x' | format(index // 256 % 256) }}:{{ '%02x' | format(index % 256) }}"
 `,
     ...Object.fromEntries(sources.map(([name, text]) => [`files/${name}`, text])),
   }
