@@ -259,6 +259,20 @@ describe.for([['dash'], ['busybox', 'sh']] as const)('under %s', shell => {
     expect(await problem()).toBe('')
   })
 
+  it('writes as its owner into a directory that belongs to that one', async () => {
+    await mkdir(join(root, 'etc/munge'), { mode: 0o700 })
+    await chown(join(root, 'etc/munge'), 1, 1)
+    await chmod(root, 0o755)
+    await chmod(base, 0o755)
+    lines = [file('/etc/munge/munge.key', 'secret', { owner: 'daemon', mode: '0400' })]
+    expect(await run('boot')).toMatchObject({ exitCode: 0 })
+    expect(await problem()).toBe('')
+    expect(await read('etc/munge/munge.key')).toBe('secret')
+    expect(await modeOf('etc/munge/munge.key')).toBe('400')
+    expect((await lstat(join(root, 'etc/munge/munge.key'))).uid).toBe(1)
+    expect(await readdir(join(root, 'etc/munge'))).toEqual(['munge.key'])
+  })
+
   it('takes the place of a link, and does not follow it', async () => {
     await put('outside', 'mine\n')
     await symlink(join(root, 'outside'), join(root, 'etc/motd'))
