@@ -271,6 +271,24 @@ describe.for([['dash'], ['busybox', 'sh']] as const)('under %s', shell => {
     expect(await modeOf('etc/munge/munge.key')).toBe('400')
     expect((await lstat(join(root, 'etc/munge/munge.key'))).uid).toBe(1)
     expect(await readdir(join(root, 'etc/munge'))).toEqual(['munge.key'])
+    lines = [file('/etc/munge/munge.key', 'secret', { owner: 'daemon', mode: '0440' })]
+    expect(await run('live')).toMatchObject({ exitCode: 0 })
+    expect(await modeOf('etc/munge/munge.key')).toBe('440')
+    expect(await read('etc/munge/munge.key')).toBe('secret')
+  })
+
+  it('but not below a directory that belongs to its owner: in there, that one could have put a link', async () => {
+    await mkdir(join(root, 'home/daemon/keys'), { recursive: true })
+    await chown(join(root, 'home/daemon'), 1, 1)
+    await mkdir(join(root, 'target'))
+    await symlink(join(root, 'target'), join(root, 'home/daemon/elsewhere'))
+    lines = ['keys', 'elsewhere'].map(dir => file(`/home/daemon/${dir}/key`, 'secret', { owner: 'daemon' }))
+    lines.push(other('link', '/home/daemon/link', '/etc'))
+    await run('boot')
+    expect(await problem()).toMatch(/^\/home\/daemon\/keys\/key is below \/home\/daemon, to which others than root may/)
+    expect(await readdir(join(root, 'target'))).toEqual([])
+    expect((await readdir(join(root, 'home/daemon'))).toSorted()).toEqual(['elsewhere', 'keys'])
+    expect(await readdir(join(root, 'home/daemon/keys'))).toEqual([])
   })
 
   it('takes the place of a link, and does not follow it', async () => {
